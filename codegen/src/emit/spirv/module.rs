@@ -1,0 +1,332 @@
+//! The module under construction: what both entry points share, and instructions for the block that is open.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use rspirv::dr::{Builder, InsertPoint, Instruction, Operand};
+use rspirv::spirv::{
+    AddressingModel, BuiltIn, Capability, Decoration, LoopControl, MemoryAccess, MemoryModel, Op, OpenclStd100Op,
+    SelectionControl, SourceLanguage, StorageClass, Word,
+};
+
+use crate::ir::{Kernel, Place, Type, Value};
+
+/// A module, possibly with an open function and an open block.
+pub(super) struct Module {
+    pub(super) builder: Builder,
+    pub(super) void: Word,
+    /// 64-bit integers: indices, strides and ids.
+    pub(super) index: Word,
+    /// 32-bit integers.
+    pub(super) int: Word,
+    /// The variable with the global ids of the work item.
+    pub(super) invocation: Word,
+    /// The label of the open block.
+    pub(super) block: Word,
+    ids: Word,
+    types: BTreeMap<Type, Word>,
+    pointers: BTreeMap<Type, Word>,
+    constants: BTreeMap<(Word, u64), Word>,
+    /// The instruction set OpenCL.std.
+    opencl: Word,
+    /// Values computed in the blocks that dominate the open one; the last scope is the innermost. Only looked up, so
+    /// that the order of a hash can't reach the output.
+    known: Vec<HashMap<Computation, Word>>,
+    named: BTreeSet<Word>,
+    file: Option<Word>,
+    /// The source line of the instructions to come, and the one in force in the open block; 0 is none.
+    line: u32,
+    line_in_force: u32,
+}
+
+type Computation = (Op, Word, Vec<Operand>);
+
+impl Module {
+    /// The head of the module for `kernel`.
+    pub(super) fn new(kernel: &Kernel) -> Module {
+        let types = types(kernel);
+        let mut builder = Builder::new();
+        builder.set_version(1, 0);
+        for capability in [Capability::Addresses, Capability::Kernel, Capability::Int64] {
+            builder.capability(capability);
+        }
+        if types.contains(&Type::F64) {
+            builder.capability(Capability::Float64);
+        }
+        let opencl = builder.ext_inst_import("OpenCL.std");
+        builder.memory_model(AddressingModel::Physical64, MemoryModel::OpenCL);
+        let file = (!kernel.file.is_empty()).then(|| builder.string(kernel.file.clone()));
+        builder.source(SourceLanguage::OpenCL_C, 102_000, file, None::<String>);
+
+        let void = builder.type_void();
+        let index = builder.type_int(64, 0);
+        let int = builder.type_int(32, 0);
+        let ids = builder.type_vector(index, 3);
+        let pointer_to_ids = builder.type_pointer(None, StorageClass::Input, ids);
+        let invocation = builder.variable(pointer_to_ids, None, StorageClass::Input, None);
+        let global_id = Operand::BuiltIn(BuiltIn::GlobalInvocationId);
+        builder.decorate(invocation, Decoration::BuiltIn, [global_id]);
+        builder.decorate(invocation, Decoration::Constant, []);
+
+        let mut module = Module {
+            builder,
+            void,
+            index,
+            int,
+            invocation,
+            block: 0,
+            ids,
+            types: BTreeMap::new(),
+            pointers: BTreeMap::new(),
+            constants: BTreeMap::new(),
+            opencl,
+            known: vec![HashMap::new()],
+            named: BTreeSet::new(),
+            file,
+            line: 0,
+            line_in_force: 0,
+        };
+        for (id, name) in [(void, "void"), (index, "u64"), (int, "u32"), (ids, "u64x3")] {
+            module.name(id, name);
+        }
+        module.name(opencl, "opencl");
+        module.name(pointer_to_ids, "u64x3_pointer");
+        module.name(invocation, "global_id");
+        for ty in types {
+            module.add_type(ty);
+        }
+        module
+    }
+
+    fn add_type(&mut self, ty: Type) {
+        let id = match ty {
+            Type::F64 => self.builder.type_float(64, None),
+            Type::F32 => self.builder.type_float(32, None),
+            Type::Bool => self.builder.type_bool(),
+        };
+        self.types.insert(ty, id);
+        self.name(id, ty.name());
+        if ty.is_float() {
+            let pointer = self.builder.type_pointer(None, StorageClass::CrossWorkgroup, id);
+            self.pointers.insert(ty, pointer);
+            self.name(pointer, format!("{ty}_pointer"));
+        }
+    }
+
+    /// The finished module.
+    pub(super) fn finish(self) -> rspirv::dr::Module {
+        self.builder.module()
+    }
+
+    /// The type of values in registers.
+    pub(super) fn ty(&self, ty: Type) -> Word {
+        self.types[&ty]
+    }
+
+    /// The type of pointers to cells.
+    pub(super) fn pointer(&self, ty: Type) -> Word {
+        self.pointers[&ty]
+    }
+
+    /// The type of scalar arguments; truth values travel as integers.
+    pub(super) fn argument(&self, ty: Type) -> Word {
+        match ty {
+            Type::F64 | Type::F32 => self.ty(ty),
+            Type::Bool => self.int,
+        }
+    }
+
+    /// Names `id` for those who read the module; the first name stays.
+    pub(super) fn name(&mut self, id: Word, name: impl Into<String>) {
+        if self.named.insert(id) {
+            self.builder.name(id, name);
+        }
+    }
+
+    /// A parameter of the open function.
+    pub(super) fn parameter(&mut self, ty: Word, name: &str) -> Word {
+        let id = self.builder.function_parameter(ty).expect("a function is open");
+        self.name(id, name);
+        id
+    }
+
+    /// An integer constant of type [`Module::index`].
+    pub(super) fn index_constant(&mut self, value: i64) -> Word {
+        self.constant(self.index, value as u64, || format!("u64_{value}"))
+    }
+
+    /// The 32-bit integer 0.
+    pub(super) fn int_zero(&mut self) -> Word {
+        self.constant(self.int, 0, || "u32_0".to_string())
+    }
+
+    /// A constant of the kernel, by its bits.
+    pub(super) fn literal(&mut self, value: Value) -> Word {
+        let ty = self.ty(value.ty());
+        match value {
+            Value::F64(number) => self.constant(ty, value.bits(), || format!("f64_{number:?}")),
+            Value::F32(number) => self.constant(ty, value.bits(), || format!("f32_{number:?}")),
+            Value::Bool(truth) => self.constant(ty, value.bits(), || truth.to_string()),
+        }
+    }
+
+    /// The one constant of type `ty` with these bits.
+    fn constant(&mut self, ty: Word, bits: u64, name: impl FnOnce() -> String) -> Word {
+        if let Some(id) = self.constants.get(&(ty, bits)) {
+            return *id;
+        }
+        let truth = ty == self.ty(Type::Bool);
+        let wide = ty == self.index || self.types.get(&Type::F64) == Some(&ty);
+        let id = match (truth, wide) {
+            (true, _) if bits == 0 => self.builder.constant_false(ty),
+            (true, _) => self.builder.constant_true(ty),
+            (false, true) => self.builder.constant_bit64(ty, bits),
+            (false, false) => self.builder.constant_bit32(ty, bits as u32),
+        };
+        self.constants.insert((ty, bits), id);
+        self.name(id, name().replace('-', "m"));
+        id
+    }
+
+    /// A fresh id for a block, or for a value that is used before it is defined.
+    pub(super) fn label(&mut self, name: &str) -> Word {
+        let id = self.builder.id();
+        self.name(id, name);
+        id
+    }
+
+    /// Begins the block `label`.
+    pub(super) fn open(&mut self, label: Word) {
+        self.builder.begin_block(Some(label)).expect("the block before is closed");
+        self.block = label;
+        self.line_in_force = 0;
+    }
+
+    /// Begins the first block of a region whose values are unknown to the rest of the function.
+    pub(super) fn enter(&mut self) {
+        self.known.push(HashMap::new());
+    }
+
+    /// Ends that region.
+    pub(super) fn leave(&mut self) {
+        self.known.pop().expect("a region was entered");
+    }
+
+    /// The instructions to come are due to the source at `place`.
+    pub(super) fn at(&mut self, place: Place) {
+        self.line = place.line;
+    }
+
+    fn insert(&mut self, instruction: Instruction) {
+        if let Some(file) = self.file
+            && self.line != self.line_in_force
+        {
+            match self.line {
+                0 => self.builder.no_line(),
+                line => self.builder.line(file, line, 0),
+            }
+            self.line_in_force = self.line;
+        }
+        self.builder.insert_into_block(InsertPoint::End, instruction).expect("a block is open");
+    }
+
+    /// The result of a pure instruction, computed anew unless a dominating block has it.
+    fn pure(&mut self, op: Op, ty: Word, operands: Vec<Operand>) -> Word {
+        let computation = (op, ty, operands);
+        if let Some(id) = self.known.iter().rev().find_map(|known| known.get(&computation)) {
+            return *id;
+        }
+        let id = self.builder.id();
+        self.insert(Instruction::new(op, Some(ty), Some(id), computation.2.clone()));
+        self.known.last_mut().expect("the function's own scope").insert(computation, id);
+        id
+    }
+
+    /// A pure operation on values.
+    pub(super) fn value(&mut self, op: Op, ty: Word, operands: &[Word]) -> Word {
+        self.pure(op, ty, operands.iter().map(|id| Operand::IdRef(*id)).collect())
+    }
+
+    /// As [`Module::value`] for an id that is in use already.
+    pub(super) fn define(&mut self, op: Op, ty: Word, id: Word, operands: &[Word]) {
+        let operands = operands.iter().map(|id| Operand::IdRef(*id)).collect();
+        self.insert(Instruction::new(op, Some(ty), Some(id), operands));
+    }
+
+    /// A function of OpenCL.std.
+    pub(super) fn call(&mut self, function: OpenclStd100Op, ty: Word, arguments: &[Word]) -> Word {
+        let mut operands = vec![Operand::IdRef(self.opencl), Operand::LiteralExtInstInteger(function as u32)];
+        operands.extend(arguments.iter().map(|id| Operand::IdRef(*id)));
+        self.pure(Op::ExtInst, ty, operands)
+    }
+
+    /// The global ids of the work item.
+    pub(super) fn invocation_ids(&mut self) -> Word {
+        let pointer = Operand::IdRef(self.invocation);
+        let aligned = [Operand::MemoryAccess(MemoryAccess::ALIGNED), Operand::LiteralBit32(32)];
+        self.pure(Op::Load, self.ids, [pointer].into_iter().chain(aligned).collect())
+    }
+
+    /// One of the three global ids.
+    pub(super) fn component(&mut self, ids: Word, item: u32) -> Word {
+        let operands = vec![Operand::IdRef(ids), Operand::LiteralBit32(item)];
+        self.pure(Op::CompositeExtract, self.index, operands)
+    }
+
+    /// `pointer + elements`, inside the same buffer.
+    pub(super) fn displaced(&mut self, ty: Type, pointer: Word, elements: Word) -> Word {
+        self.value(Op::InBoundsPtrAccessChain, self.pointer(ty), &[pointer, elements])
+    }
+
+    /// The cell at `pointer`. Pure: all loads of a point come before its stores.
+    pub(super) fn load(&mut self, ty: Type, pointer: Word) -> Word {
+        let mut operands = vec![Operand::IdRef(pointer)];
+        operands.extend(aligned(ty));
+        self.pure(Op::Load, self.ty(ty), operands)
+    }
+
+    /// Writes the cell at `pointer`.
+    pub(super) fn store(&mut self, ty: Type, pointer: Word, value: Word) {
+        let mut operands = vec![Operand::IdRef(pointer), Operand::IdRef(value)];
+        operands.extend(aligned(ty));
+        self.insert(Instruction::new(Op::Store, None, None, operands));
+    }
+
+    /// The value that came with the control flow; only at the head of a block.
+    pub(super) fn phi(&mut self, ty: Word, from: &[(Word, Word)]) -> Word {
+        let from = from.iter().copied();
+        self.builder.phi(ty, None, from).expect("a block is open")
+    }
+
+    /// Closes the block with a jump.
+    pub(super) fn branch(&mut self, to: Word) {
+        self.builder.branch(to).expect("a block is open");
+    }
+
+    /// Closes the block with a choice whose ways meet at `merge`.
+    pub(super) fn select(&mut self, condition: Word, yes: Word, no: Word, merge: Word) {
+        let builder = &mut self.builder;
+        builder.selection_merge(merge, SelectionControl::NONE).expect("a block is open");
+        builder.branch_conditional(condition, yes, no, []).expect("a block is open");
+    }
+
+    /// Closes the head of a loop: on to `body` while `more` holds, then to `end`.
+    pub(super) fn repeat(&mut self, more: Word, body: Word, next: Word, end: Word) {
+        let builder = &mut self.builder;
+        builder.loop_merge(end, next, LoopControl::NONE, []).expect("a block is open");
+        builder.branch_conditional(more, body, end, []).expect("a block is open");
+    }
+}
+
+fn aligned(ty: Type) -> [Operand; 2] {
+    let bytes = u32::try_from(ty.bytes()).expect("a cell is small");
+    [Operand::MemoryAccess(MemoryAccess::ALIGNED), Operand::LiteralBit32(bytes)]
+}
+
+/// The types that `kernel` computes with, and truth values, which every guard needs.
+fn types(kernel: &Kernel) -> BTreeSet<Type> {
+    let fields = kernel.fields.iter().map(|field| field.ty);
+    let params = kernel.params.iter().map(|param| param.ty);
+    let outputs = kernel.outputs.iter().map(|output| output.ty);
+    let exprs = kernel.exprs.iter().map(|expr| expr.ty);
+    fields.chain(params).chain(outputs).chain(exprs).chain([Type::Bool]).collect()
+}

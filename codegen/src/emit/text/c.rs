@@ -1,0 +1,398 @@
+//! What CUDA C, HIP and OpenCL C have in common: literals, types, indices, the list of arguments and the comment at the
+//! head.
+//!
+//! The arguments of a kernel, the same for all targets: a pointer per result, a pointer per field, (OpenCL only) the
+//! origin of each of these, the scalars, `sy`, `sz`, `lo_x lo_y lo_z`, `n_x n_y n_z`. Field values of point (i, j, k) are
+//! at `[i + j*sy + k*sz]` from the origin.
+
+use super::term::{Level, Term};
+use super::walk::{Dialect, comment, statements};
+use crate::analyse::{Footprint, analyse};
+use crate::emit::Target;
+use crate::emit::names::{Names, entry_point};
+use crate::ir::{Axis, Field, Function, Id, Local, Offset, Output, Param, Place, Type, Value};
+use crate::verify::Verified;
+
+/// What differs between the C dialects inside a kernel's body.
+pub(crate) struct Spelling {
+    /// Which it is.
+    pub(crate) target: Target,
+    /// What it is called in the comment at the head.
+    pub(crate) language: &'static str,
+    /// The 64-bit signed integer.
+    pub(crate) long: &'static str,
+    /// The name of a function for floats of a type.
+    pub(crate) function: fn(Function, Type) -> &'static str,
+    /// A float from its bits: infinities and not-a-numbers.
+    pub(crate) from_bits: fn(Value) -> String,
+}
+
+/// A kernel about to be written in a C dialect, with all its names.
+pub(crate) struct Source<'k> {
+    pub(crate) kernel: &'k Verified,
+    pub(crate) names: Names,
+    /// Names of the emitter's own.
+    pub(crate) own: Own,
+    spelling: &'static Spelling,
+}
+
+/// The names that describe the geometry.
+pub(crate) struct Own {
+    /// The origins of all results, then of all fields.
+    pub(crate) origins: Vec<String>,
+    pub(crate) sy: String,
+    pub(crate) sz: String,
+    pub(crate) lo: [String; 3],
+    pub(crate) n: [String; 3],
+    /// The point within the box.
+    pub(crate) ijk: [String; 3],
+    /// The index of a row's first point, where there is a loop over the row.
+    pub(crate) row: String,
+    /// The index of the point.
+    pub(crate) c: String,
+}
+
+/// What there is to know about an argument.
+pub(crate) struct Argument {
+    pub(crate) name: String,
+    pub(crate) kind: ArgumentKind,
+}
+
+/// What an argument is.
+pub(crate) enum ArgumentKind {
+    /// New values.
+    Output(Type),
+    /// A field.
+    Field(Type),
+    /// A scalar.
+    Scalar(Type),
+    /// `sy`, `sz`.
+    Stride,
+    /// `lo_x` to `n_z`.
+    Extent,
+}
+
+impl<'k> Source<'k> {
+    pub(crate) fn new(kernel: &'k Verified, spelling: &'static Spelling) -> Self {
+        let mut names = Names::new(kernel, spelling.target);
+        let outputs = kernel.outputs.ids().map(|id| format!("{}_origin", names.output(id)));
+        let fields = kernel.fields.ids().map(|id| format!("{}_origin", names.field(id)));
+        let origins: Vec<String> = outputs.chain(fields).collect();
+        let mut fresh = |wish: &str| names.fresh(wish);
+        let own = Own {
+            origins: origins.iter().map(|wish| fresh(wish)).collect(),
+            sy: fresh("sy"),
+            sz: fresh("sz"),
+            lo: ["lo_x", "lo_y", "lo_z"].map(&mut fresh),
+            n: ["n_x", "n_y", "n_z"].map(&mut fresh),
+            ijk: ["i", "j", "k"].map(&mut fresh),
+            row: fresh("row"),
+            c: fresh("c"),
+        };
+        Source { kernel, names, own, spelling }
+    }
+
+    /// The name of the kernel function.
+    pub(crate) fn entry(&self) -> String {
+        entry_point(&self.kernel.name)
+    }
+
+    /// Pointers to the results and fields, in order.
+    pub(crate) fn pointers(&self) -> Vec<Argument> {
+        let outputs = self.kernel.outputs.enumerate().map(|(id, output)| Argument {
+            name: self.names.output(id).to_string(),
+            kind: ArgumentKind::Output(output.ty),
+        });
+        let fields = self.kernel.fields.enumerate().map(|(id, field)| Argument {
+            name: self.names.field(id).to_string(),
+            kind: ArgumentKind::Field(field.ty),
+        });
+        outputs.chain(fields).collect()
+    }
+
+    /// Everything after the pointers and origins, in order.
+    pub(crate) fn numbers(&self) -> Vec<Argument> {
+        let scalars = self.kernel.params.enumerate().map(|(id, param)| Argument {
+            name: self.names.param(id).to_string(),
+            kind: ArgumentKind::Scalar(param.ty),
+        });
+        let strides = [&self.own.sy, &self.own.sz].map(|name| (name, ArgumentKind::Stride));
+        let extents = self.own.lo.iter().chain(&self.own.n).map(|name| (name, ArgumentKind::Extent));
+        let geometry = strides.into_iter().chain(extents);
+        scalars.chain(geometry.map(|(name, kind)| Argument { name: name.clone(), kind })).collect()
+    }
+
+    /// Whether any value is an f64.
+    pub(crate) fn has_doubles(&self) -> bool {
+        let kernel = self.kernel;
+        let exprs = kernel.exprs.iter().map(|expr| expr.ty);
+        let places = kernel.fields.iter().map(|field| field.ty).chain(kernel.outputs.iter().map(|output| output.ty));
+        let names = kernel.params.iter().map(|param| param.ty).chain(kernel.locals.iter().map(|local| local.ty));
+        exprs.chain(places).chain(names).any(|ty| ty == Type::F64)
+    }
+
+    /// A number as the kernel receives it.
+    pub(crate) fn number(&self, argument: &Argument) -> String {
+        let ty = match argument.kind {
+            ArgumentKind::Output(ty) | ArgumentKind::Field(ty) | ArgumentKind::Scalar(ty) => passed(ty),
+            ArgumentKind::Stride => self.spelling.long,
+            ArgumentKind::Extent => "int",
+        };
+        format!("const {ty} {}", argument.name)
+    }
+
+    /// The kernel's statements for the point with index `c`.
+    pub(crate) fn body(&self, indent: usize) -> Vec<String> {
+        statements(self.kernel, self, &self.kernel.body, indent)
+    }
+
+    /// `const long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;`
+    pub(crate) fn center(&self) -> String {
+        let Own { lo, ijk, c, .. } = &self.own;
+        format!("const {} {c} = ({} + {}) + {};", self.spelling.long, lo[0], ijk[0], self.plane_and_row())
+    }
+
+    /// `const long row = lo_x + (lo_y + j) * sy + (lo_z + k) * sz;`
+    pub(crate) fn row(&self) -> String {
+        format!("const {} {} = {} + {};", self.spelling.long, self.own.row, self.own.lo[0], self.plane_and_row())
+    }
+
+    fn plane_and_row(&self) -> String {
+        let Own { lo, ijk, sy, sz, .. } = &self.own;
+        format!("({} + {}) * {sy} + ({} + {}) * {sz}", lo[1], ijk[1], lo[2], ijk[2])
+    }
+
+    /// The comment at the head: where the kernel comes from, how it is launched (`launch`), what the arguments are.
+    pub(crate) fn head(&self, launch: &[&str]) -> String {
+        let mut lines = vec![format!("{}, {}; generated by polyhalo.", self.origin(), self.spelling.language)];
+        lines.extend(launch.iter().map(|line| line.to_string()));
+        lines.extend([String::new(), "Arguments:".to_string()]);
+        let rows = self.meanings();
+        let width = rows.iter().map(|(names, _)| names.len()).max().unwrap_or(0);
+        for (names, meaning) in rows {
+            lines.push(format!("  {names:width$}  {meaning}"));
+        }
+        lines.iter().map(|line| format!("// {line}").trim_end().to_string() + "\n").collect()
+    }
+
+    /// `heat (heat.rs:6)`.
+    fn origin(&self) -> String {
+        let kernel = self.kernel;
+        let places = kernel.fields.iter().map(|field| field.place).chain(kernel.params.iter().map(|param| param.place));
+        let line = places.map(|place: Place| place.line).filter(|line| *line > 0).min();
+        let origin = match (kernel.file.as_str(), line) {
+            ("", None) => kernel.name.clone(),
+            ("", Some(line)) => format!("{} (line {line})", kernel.name),
+            (file, None) => format!("{} ({file})", kernel.name),
+            (file, Some(line)) => format!("{} ({file}:{line})", kernel.name),
+        };
+        comment(&origin)
+    }
+
+    /// Names of arguments and what they mean, in order.
+    fn meanings(&self) -> Vec<(String, String)> {
+        let kernel = self.kernel;
+        let mut rows = Vec::new();
+        for (id, output) in kernel.outputs.enumerate() {
+            rows.push((self.names.output(id).to_string(), format!("{} result", output.ty)));
+        }
+        for footprint in analyse(kernel).footprints {
+            let field = &kernel.fields[footprint.field];
+            let name = self.names.field(footprint.field);
+            rows.push((
+                name.to_string(),
+                format!("{} field, {}{}", field.ty, reach(&footprint), alias(&field.name, name)),
+            ));
+        }
+        if self.spelling.target == Target::OpenCl {
+            rows.push(("..._origin".into(), "index of the subdomain's first element in each of these".into()));
+        }
+        for (id, param) in kernel.params.enumerate() {
+            let name = self.names.param(id);
+            rows.push((name.to_string(), format!("{} scalar{}", param.ty, alias(&param.name, name))));
+        }
+        let Own { sy, sz, lo, n, .. } = &self.own;
+        rows.push((format!("{sy} {sz}"), "elements from one row to the next, from one plane to the next".into()));
+        rows.push((lo.join(" "), "the first point to compute".into()));
+        rows.push((n.join(" "), "how many points to compute along each axis".into()));
+        rows
+    }
+}
+
+/// ` (`double` in the source)` when the name had to change by more than its alphabet.
+fn alias(user: &str, name: &str) -> String {
+    let user = comment(user);
+    if user == name { String::new() } else { format!(" (`{user}` in the source)") }
+}
+
+/// How far a field is read: `read at x -1..1, y -1..1, z 0`.
+fn reach(footprint: &Footprint) -> String {
+    if footprint.reads.is_empty() {
+        return "never read".to_string();
+    }
+    let along = |axis: Axis| {
+        let [low, high] = footprint.halo()[axis as usize];
+        match (low, high) {
+            (0, 0) => None,
+            (0, high) => Some(format!("{} 0..{high}", axis.name().to_lowercase())),
+            (low, high) => Some(format!("{} -{low}..{high}", axis.name().to_lowercase())),
+        }
+    };
+    let axes: Vec<String> = Axis::ALL.into_iter().filter_map(along).collect();
+    match axes.as_slice() {
+        [] => "read at the point itself".to_string(),
+        axes => format!("read at {} points within {}", footprint.reads.len(), axes.join(", ")),
+    }
+}
+
+/// The type of a value in a kernel.
+pub(crate) fn computed(ty: Type) -> &'static str {
+    match ty {
+        Type::F64 => "double",
+        Type::F32 => "float",
+        Type::Bool => "bool",
+    }
+}
+
+/// The type of a value in a field.
+pub(crate) fn stored(ty: Type) -> &'static str {
+    match ty {
+        Type::F64 => "double",
+        Type::F32 => "float",
+        Type::Bool => "unsigned char",
+    }
+}
+
+/// The type of a scalar argument; OpenCL has no kernel arguments of type bool.
+fn passed(ty: Type) -> &'static str {
+    match ty {
+        Type::F64 => "double",
+        Type::F32 => "float",
+        Type::Bool => "unsigned int",
+    }
+}
+
+impl Dialect for Source<'_> {
+    fn literal(&self, value: Value) -> Term {
+        match decimal(value) {
+            Some(text) if text.starts_with('-') => Term::new(Level::Prefix, text),
+            Some(text) => Term::whole(text),
+            None => Term::whole((self.spelling.from_bits)(value)),
+        }
+    }
+
+    fn param(&self, param: Id<Param>) -> Term {
+        let name = self.names.param(param);
+        match self.kernel.params[param].ty {
+            Type::F64 | Type::F32 => Term::whole(name),
+            Type::Bool => Term::new(Level::Comparison, format!("{name} != 0")),
+        }
+    }
+
+    fn local(&self, local: Id<Local>) -> &str {
+        self.names.local(local)
+    }
+
+    fn load(&self, field: Id<Field>, offset: Offset) -> Term {
+        let Own { c, sy, sz, .. } = &self.own;
+        Term::whole(format!("{}[{}]", self.names.field(field), index(c, sy, sz, offset)))
+    }
+
+    fn call(&self, function: Function, ty: Type, arguments: Vec<Term>) -> Term {
+        Term::call((self.spelling.function)(function, ty), arguments)
+    }
+
+    fn cast(&self, _from: Type, to: Type, value: Term) -> Term {
+        Term::prefix(&format!("({})", computed(to)), value)
+    }
+
+    fn declaration(&self, local: Id<Local>, constant: bool) -> String {
+        let word = if constant { "const " } else { "" };
+        format!("{word}{} {}", computed(self.kernel.locals[local].ty), self.names.local(local))
+    }
+
+    fn store(&self, output: Id<Output>, value: Term) -> Term {
+        value.around(&format!("{}[{}] = ", self.names.output(output), self.own.c), "")
+    }
+
+    fn condition(&self) -> (&'static str, &'static str) {
+        ("if (", ") {")
+    }
+}
+
+/// `c - sy + 2*sz`: the point's own index plus a constant number of each stride.
+pub(crate) fn index(c: &str, sy: &str, sz: &str, offset: Offset) -> String {
+    let mut text = c.to_string();
+    for (axis, stride) in Axis::ALL.into_iter().zip(["", sy, sz]) {
+        let sign = match offset.along(axis) {
+            0 => continue,
+            ..0 => '-',
+            1.. => '+',
+        };
+        let amount = match (offset.along(axis).unsigned_abs(), stride) {
+            (cells, "") => cells.to_string(),
+            (1, stride) => stride.to_string(),
+            (cells, stride) => format!("{cells}*{stride}"),
+        };
+        text.push_str(&format!(" {sign} {amount}"));
+    }
+    text
+}
+
+/// The shortest decimal that is read back as `value`, or `None` for what has no decimal.
+pub(crate) fn decimal(value: Value) -> Option<String> {
+    match value {
+        Value::F64(value) => value.is_finite().then(|| format!("{value:?}")),
+        Value::F32(value) => value.is_finite().then(|| {
+            let text = format!("{value:?}");
+            // A compiler may read a double first and round that to a float: two roundings, which must end at the value.
+            let twice = text.parse::<f64>().expect("Rust prints what it parses") as f32;
+            if twice.to_bits() == value.to_bits() { format!("{text}f") } else { format!("{:?}f", f64::from(value)) }
+        }),
+        Value::Bool(value) => Some(value.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_name_their_strides() {
+        let check = |offset, expected| assert_eq!(index("c", "sy", "sz", Offset(offset)), expected);
+        check([0, 0, 0], "c");
+        check([1, 0, 0], "c + 1");
+        check([-3, 0, 0], "c - 3");
+        check([0, -1, 0], "c - sy");
+        check([0, -1, 2], "c - sy + 2*sz");
+        check([1, 1, -1], "c + 1 + sy - sz");
+    }
+
+    #[test]
+    fn decimals_are_short_and_typed() {
+        let check = |value, expected: &str| assert_eq!(decimal(value).as_deref(), Some(expected));
+        check(Value::F64(0.1), "0.1");
+        check(Value::F64(1.0), "1.0");
+        check(Value::F64(-0.0), "-0.0");
+        check(Value::F64(5e-324), "5e-324");
+        check(Value::F64(f64::MAX), "1.7976931348623157e308");
+        check(Value::F32(0.1), "0.1f");
+        check(Value::F32(1e-45), "1e-45f");
+        check(Value::Bool(true), "true");
+        assert_eq!(decimal(Value::F64(f64::INFINITY)), None);
+        assert_eq!(decimal(Value::F32(f32::NAN)), None);
+    }
+
+    #[test]
+    fn floats_survive_being_read_as_doubles() {
+        let mut bits = 1_u32;
+        for _ in 0..200_000 {
+            bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let value = f32::from_bits(bits);
+            let Some(text) = decimal(Value::F32(value)) else { continue };
+            let number = text.strip_suffix('f').expect("floats end in f");
+            assert_eq!(number.parse::<f32>().map(f32::to_bits), Ok(bits), "{text}");
+            assert_eq!(number.parse::<f64>().map(|wide| (wide as f32).to_bits()), Ok(bits), "{text}");
+        }
+    }
+}

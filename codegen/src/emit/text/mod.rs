@@ -1,0 +1,20 @@
+//! The targets whose code is text: one shared walk (`walk`), terms with the parentheses they need (`term`), what the C
+//! dialects have in common (`c`), and a file per dialect.
+//!
+//! To add a C dialect: a file with a [`c::Spelling`] and an [`Emitter`](super::Emitter), beside `cuda.rs`. Another
+//! language implements [`walk::Dialect`].
+
+pub(crate) mod c;
+pub mod cuda;
+pub mod hip;
+pub mod ir;
+pub mod opencl;
+pub(crate) mod term;
+#[cfg(test)]
+mod tests;
+pub(crate) mod walk;
+
+pub use super::names::{entry_point, rows_entry_point};
+pub use cuda::CudaC;
+pub use hip::HipC;
+pub use opencl::OpenClC;

@@ -1,0 +1,290 @@
+//! Closures, nested functions and methods: everything is inlined.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::ext::IdentExt;
+use syn::{Expr, ExprCall, ExprClosure, ExprMethodCall, FnArg, ItemFn, Pat};
+
+use super::Front;
+use super::report::tidy;
+use super::scope::{Binding, Closure, Integer, Val};
+use crate::ir::{ExprKind, Function, Place};
+
+/// Calls nested deeper than this are runaway recursion.
+const MAX_DEPTH: usize = 64;
+
+impl Front {
+    /// Remembers a closure; its body is evaluated at each call.
+    pub(super) fn closure(&mut self, name: String, closure: &ExprClosure) -> Val {
+        if let Some(token) = &closure.capture {
+            self.reporter.refuse(
+                token,
+                "`move` is not part of the stencil language",
+                "remove the word; nothing in a stencil outlives the closure",
+            );
+        }
+        if let Some(token) = &closure.asyncness {
+            self.reporter.refuse(token, "`async` is not part of the stencil language", "write a plain closure");
+        }
+        let (parameters, types) = closure
+            .inputs
+            .iter()
+            .map(|input| match input {
+                Pat::Type(typed) => ((*typed.pat).clone(), Some((*typed.ty).clone())),
+                other => (other.clone(), None),
+            })
+            .unzip();
+        let result = match &closure.output {
+            syn::ReturnType::Default => None,
+            syn::ReturnType::Type(_, ty) => Some((**ty).clone()),
+        };
+        self.remember(Closure {
+            name,
+            parameters,
+            types,
+            result,
+            body: (*closure.body).clone(),
+            scope: self.scope.clone(),
+            called: Cell::new(false),
+            active: Cell::new(false),
+        })
+    }
+
+    /// Remembers a nested function.
+    pub(super) fn nested_function(&mut self, function: &ItemFn) {
+        let signature = &function.sig;
+        if !signature.generics.params.is_empty() {
+            let help = "a closure takes the types it is used with: `let f = |a, b| a + b;`";
+            self.reporter.refuse(&signature.generics, "generic nested functions are not accepted yet", help);
+        }
+        let mut parameters = Vec::new();
+        let mut types = Vec::new();
+        for input in &signature.inputs {
+            match input {
+                FnArg::Typed(typed) => {
+                    parameters.push((*typed.pat).clone());
+                    types.push(Some((*typed.ty).clone()));
+                }
+                FnArg::Receiver(receiver) => {
+                    self.reporter.refuse(receiver, "a nested function has no `self`", "name the parameter")
+                }
+            }
+        }
+        let result = match &signature.output {
+            syn::ReturnType::Default => None,
+            syn::ReturnType::Type(_, ty) => Some((**ty).clone()),
+        };
+        let name = signature.ident.unraw().to_string();
+        let body = Expr::Block(syn::ExprBlock { attrs: Vec::new(), label: None, block: (*function.block).clone() });
+        let closure = self.remember(Closure {
+            name: name.clone(),
+            parameters,
+            types,
+            result,
+            body,
+            scope: self.scope.clone(),
+            called: Cell::new(false),
+            active: Cell::new(false),
+        });
+        self.scope.bind(name, Binding::Value(closure));
+    }
+
+    fn remember(&mut self, closure: Closure) -> Val {
+        let closure = Rc::new(closure);
+        self.closures.push(closure.clone());
+        Val::Closure(closure)
+    }
+
+    pub(super) fn call(&mut self, call: &ExprCall) -> Val {
+        if let Expr::Path(path) = &*call.func
+            && path.path.segments.len() > 1
+        {
+            return self.path_call(call, path);
+        }
+        if let Expr::Path(path) = &*call.func
+            && let Some(name) = path.path.get_ident().map(|name| name.unraw().to_string())
+            && self.scope.find(&name).is_none()
+        {
+            for argument in &call.args {
+                self.eval(argument);
+            }
+            let help = match Function::ALL.iter().any(|function| function.name() == name) {
+                true => format!("functions of numbers are methods: `x.{name}()`"),
+                false => format!("define `{name}` inside the stencil, as a closure or nested `fn`"),
+            };
+            let place = self.reporter.place(&path.path);
+            let diagnostic = crate::Diagnostic::new(
+                place,
+                format!("the function `{name}` is not known inside the stencil"),
+            )
+            .help(help)
+            .note("a stencil is compiled for other devices from its own text, so it can't see functions outside of it");
+            self.reporter.report(diagnostic);
+            return Val::Poison;
+        }
+        let callee = self.eval(&call.func);
+        let arguments = self.eval_all(call.args.iter());
+        match callee {
+            Val::Closure(closure) => self.call_closure(&closure, arguments, call),
+            Val::Poison => Val::Poison,
+            other => self.poison(
+                &*call.func,
+                format!("{} can't be called", other.describe()),
+                "closures and nested functions can",
+            ),
+        }
+    }
+
+    fn call_closure(&mut self, closure: &Rc<Closure>, arguments: Vec<Val>, call: &ExprCall) -> Val {
+        if arguments.len() != closure.parameters.len() {
+            let message = format!(
+                "`{}` takes {} arguments, {} are given",
+                closure.name,
+                closure.parameters.len(),
+                arguments.len()
+            );
+            return self.poison(call, message, "give one argument per parameter");
+        }
+        if closure.active.get() || self.call_depth >= MAX_DEPTH {
+            return self.poison(
+                call,
+                format!("`{}` calls itself", closure.name),
+                "calls are inlined, so recursion is not possible; use `for`",
+            );
+        }
+        // The result of the call gets a name of its own: the closure's, with the call in a comment.
+        self.name_hint = None;
+        let note = call_note(closure, &arguments, call);
+        let place = self.reporter.place(call);
+        match self.inline(closure, arguments, place) {
+            Val::Number(number) => {
+                let kind = &self.kernel.exprs[number].kind;
+                if matches!(kind, ExprKind::Literal(_) | ExprKind::Param(_)) {
+                    return Val::Number(number);
+                }
+                let ty = self.types.exprs[number.index()];
+                let local = self.declare(&closure.name, number, Some(note), place);
+                Val::Number(self.expr_of(ExprKind::Local(local), ty, place))
+            }
+            value => value,
+        }
+    }
+
+    /// Evaluates a closure's body with its parameters bound.
+    pub(super) fn inline(&mut self, closure: &Rc<Closure>, arguments: Vec<Val>, _place: Place) -> Val {
+        closure.called.set(true);
+        closure.active.set(true);
+        self.call_depth += 1;
+        let around = std::mem::replace(&mut self.scope, closure.scope.inner());
+        for ((pattern, ty), argument) in closure.parameters.iter().zip(&closure.types).zip(arguments) {
+            let argument = self.annotated(argument, ty.as_ref(), pattern);
+            self.bind(pattern, argument);
+        }
+        let value = self.eval(&closure.body);
+        let value = self.annotated(value, closure.result.as_ref(), &closure.body);
+        self.scope = around;
+        self.call_depth -= 1;
+        closure.active.set(false);
+        value
+    }
+
+    /// `f64::sqrt(x)`.
+    fn path_call(&mut self, call: &ExprCall, path: &syn::ExprPath) -> Val {
+        let names: Vec<String> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        let float = names.len() == 2 && matches!(names[0].as_str(), "f64" | "f32");
+        let function = Function::ALL.into_iter().find(|function| function.name() == names[names.len() - 1]);
+        let arguments = self.eval_all(call.args.iter());
+        match function {
+            Some(function) if float => self.number_function(function, arguments, call),
+            _ => {
+                let message = format!("the function `{}` is not known inside the stencil", tidy(path));
+                self.poison(path, message, format!("functions of numbers are methods: {}", accepted_methods()))
+            }
+        }
+    }
+
+    pub(super) fn method(&mut self, call: &ExprMethodCall) -> Val {
+        let name = call.method.to_string();
+        let mut operands = vec![&*call.receiver];
+        operands.extend(call.args.iter());
+        let arguments = self.eval_all(operands);
+        if arguments.iter().any(|argument| matches!(argument, Val::Poison)) {
+            return Val::Poison;
+        }
+        if let Some(function) = Function::ALL.into_iter().find(|function| function.name() == name)
+            && !matches!(arguments[0], Val::Integer(_))
+        {
+            return self.number_function(function, arguments, call);
+        }
+        match (&arguments[0], name.as_str(), &arguments[1..]) {
+            (Val::Array(items), "len", []) => Val::Integer(Integer { value: items.len() as i128, ty: None }),
+            (Val::Integer(a), "abs", []) => self.integer(Some(a.value.abs()), a.ty, call),
+            (Val::Integer(a), "pow", [Val::Integer(b)]) => {
+                let power = u32::try_from(b.value).ok().and_then(|b| a.value.checked_pow(b));
+                self.integer(power, a.ty, call)
+            }
+            (Val::Integer(a), "min", [Val::Integer(b)]) => {
+                self.integer(Some(a.value.min(b.value)), a.ty.or(b.ty), call)
+            }
+            (Val::Integer(a), "max", [Val::Integer(b)]) => {
+                self.integer(Some(a.value.max(b.value)), a.ty.or(b.ty), call)
+            }
+            (Val::Integer(a), "rem_euclid", [Val::Integer(b)]) if b.value != 0 => {
+                self.integer(a.value.checked_rem_euclid(b.value), a.ty.or(b.ty), call)
+            }
+            (receiver, _, _) => {
+                let message = format!("the method `{name}` of {} is not accepted", receiver.describe());
+                let help = match (receiver, name.as_str()) {
+                    (Val::Number(_), "powi" | "powf") => "write the product: `x * x`".to_owned(),
+                    (Val::Number(_), "max") => "write `if a > b { a } else { b }`".to_owned(),
+                    (Val::Number(_), "min") => "write `if a < b { a } else { b }`".to_owned(),
+                    (Val::Field(field), _) => {
+                        format!("read it at a point: `{}[HERE]`", self.kernel.fields[*field].name)
+                    }
+                    _ => format!("accepted methods: {}", accepted_methods()),
+                };
+                self.poison(&call.method, message, help)
+            }
+        }
+    }
+
+    fn number_function(&mut self, function: Function, arguments: Vec<Val>, call: &impl ToTokens) -> Val {
+        let place = self.reporter.place(call);
+        if arguments.len() != function.arity() {
+            let message =
+                format!("`{}` takes {} arguments besides its receiver", function.name(), function.arity() - 1);
+            return self.poison(call, message, "");
+        }
+        let numbers: Option<Vec<_>> = arguments.iter().map(|argument| self.number(argument, None, place)).collect();
+        let Some(numbers) = numbers else { return Val::Poison };
+        let ty = self.types.exprs[numbers[0].index()];
+        let float = self.types.float();
+        self.unify(float, ty, place);
+        for number in &numbers[1..] {
+            self.unify(ty, self.types.exprs[number.index()], place);
+        }
+        Val::Number(self.expr_of(ExprKind::Call(function, numbers), ty, place))
+    }
+}
+
+/// `sqrt`, `abs`, ..
+fn accepted_methods() -> String {
+    let names: Vec<String> = Function::ALL.iter().map(|function| format!("`{}`", function.name())).collect();
+    names.join(", ")
+}
+
+/// The call as a comment: offsets by value, so that `flux(d)` in a loop reads `flux(-X)`.
+fn call_note(closure: &Closure, arguments: &[Val], call: &ExprCall) -> String {
+    let written = arguments.iter().zip(&call.args).map(|(value, tokens)| match value {
+        Val::Offset(offset) => offset.to_string(),
+        Val::Integer(integer) => integer.value.to_string(),
+        _ => {
+            let tokens: TokenStream = tokens.to_token_stream();
+            tidy(&tokens)
+        }
+    });
+    format!("{}({})", closure.name, written.collect::<Vec<_>>().join(", "))
+}

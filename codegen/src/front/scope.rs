@@ -1,0 +1,171 @@
+//! What names mean while a function is evaluated.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::ir::{Expr, Field, Id, Local, Offset};
+
+/// A value of the evaluator. Only numbers survive into the kernel.
+#[derive(Clone)]
+pub(super) enum Val {
+    /// Something that was refused already; swallows everything done to it.
+    Poison,
+    /// `()`.
+    Unit,
+    /// A number or truth value found at run time.
+    Number(Id<Expr>),
+    /// An integer known now, with its type where it was named.
+    Integer(Integer),
+    /// A truth value known now.
+    Truth(bool),
+    /// A displacement.
+    Offset(Offset),
+    /// A field parameter.
+    Field(Id<Field>),
+    /// A closure or nested function.
+    Closure(Rc<Closure>),
+    /// An array.
+    Array(Vec<Val>),
+    /// A tuple.
+    Tuple(Vec<Val>),
+}
+
+impl Val {
+    /// What it is, for a message.
+    pub(super) fn describe(&self) -> &'static str {
+        match self {
+            Val::Poison => "an invalid value",
+            Val::Unit => "`()`",
+            Val::Number(_) => "a number",
+            Val::Integer(_) => "an integer",
+            Val::Truth(_) => "a bool",
+            Val::Offset(_) => "an offset",
+            Val::Field(_) => "a field",
+            Val::Closure(_) => "a closure",
+            Val::Array(_) => "an array",
+            Val::Tuple(_) => "a tuple",
+        }
+    }
+}
+
+/// A compile-time integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Integer {
+    pub(super) value: i128,
+    pub(super) ty: Option<IntType>,
+}
+
+/// The type of a compile-time integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct IntType {
+    pub(super) bits: u32,
+    pub(super) signed: bool,
+}
+
+impl IntType {
+    pub(super) fn parse(name: &str) -> Option<IntType> {
+        let (signed, digits) = match name.split_at_checked(1)? {
+            ("i", digits) => (true, digits),
+            ("u", digits) => (false, digits),
+            _ => return None,
+        };
+        let bits = match digits {
+            "8" => 8,
+            "16" => 16,
+            "32" => 32,
+            "64" | "size" => 64,
+            _ => return None,
+        };
+        Some(IntType { bits, signed })
+    }
+
+    pub(super) fn holds(self, value: i128) -> bool {
+        let (low, high) = match self.signed {
+            true => (-(1i128 << (self.bits - 1)), (1i128 << (self.bits - 1)) - 1),
+            false => (0, (1i128 << self.bits) - 1),
+        };
+        (low..=high).contains(&value)
+    }
+
+    /// The value that `as` gives: the low bits.
+    pub(super) fn wrap(self, value: i128) -> i128 {
+        let low = value.rem_euclid(1i128 << self.bits);
+        match self.signed && low >= 1i128 << (self.bits - 1) {
+            true => low - (1i128 << self.bits),
+            false => low,
+        }
+    }
+}
+
+/// A closure or nested function, inlined where it is called.
+pub(super) struct Closure {
+    pub(super) name: String,
+    pub(super) parameters: Vec<syn::Pat>,
+    pub(super) types: Vec<Option<syn::Type>>,
+    pub(super) result: Option<syn::Type>,
+    pub(super) body: syn::Expr,
+    /// The names it sees.
+    pub(super) scope: Scope,
+    pub(super) called: Cell<bool>,
+    /// Being inlined right now: a call from inside is recursion.
+    pub(super) active: Cell<bool>,
+}
+
+/// What a name stands for.
+#[derive(Clone)]
+pub(super) enum Binding {
+    /// A value that never changes.
+    Value(Val),
+    /// A `let mut` number.
+    Variable(Id<Local>),
+    /// A `let mut` integer that is followed at compile time; `depth` is the number of run-time branches around it.
+    Counter { value: Integer, depth: usize },
+}
+
+/// A block's names, and the blocks around it.
+#[derive(Clone)]
+pub(super) struct Scope(Rc<Level>);
+
+struct Level {
+    names: RefCell<BTreeMap<String, Binding>>,
+    parent: Option<Scope>,
+}
+
+impl Scope {
+    pub(super) fn root() -> Scope {
+        Scope(Rc::new(Level { names: RefCell::default(), parent: None }))
+    }
+
+    pub(super) fn inner(&self) -> Scope {
+        Scope(Rc::new(Level { names: RefCell::default(), parent: Some(self.clone()) }))
+    }
+
+    pub(super) fn bind(&self, name: impl Into<String>, binding: Binding) {
+        self.0.names.borrow_mut().insert(name.into(), binding);
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<Binding> {
+        let here = self.0.names.borrow().get(name).cloned();
+        here.or_else(|| self.0.parent.as_ref()?.find(name))
+    }
+
+    /// Forgets all names, here and around.
+    pub(super) fn clear(&self) {
+        self.0.names.borrow_mut().clear();
+        if let Some(parent) = &self.0.parent {
+            parent.clear();
+        }
+    }
+
+    /// Replaces the binding of a name where it was made.
+    pub(super) fn rebind(&self, name: &str, binding: Binding) {
+        if let Some(slot) = self.0.names.borrow_mut().get_mut(name) {
+            *slot = binding;
+            return;
+        }
+        if let Some(parent) = &self.0.parent {
+            parent.rebind(name, binding);
+        }
+    }
+}
