@@ -1,0 +1,68 @@
+//! From a launch to the arguments of a kernel, and whether the kernel stays inside its buffers with them.
+
+use super::call::{Called, Kernel, Memory};
+use crate::backend::{Cells, Launch};
+use crate::geometry::Box3;
+use crate::kernel::{KernelDesc, ScalarType};
+
+/// Whether all cells of a launch's range, moved by `offset`, lie in the buffer of `bytes` bytes that `cells` names.
+pub(super) fn covers(bytes: usize, cells: &Cells, ty: ScalarType, launch: &Launch<'_>, offset: [i32; 3]) -> bool {
+    let strides = [1, launch.strides.row, launch.strides.plane];
+    let index = |corner: [i64; 3], inward: i128| {
+        let along =
+            (0..3).map(|axis| (i128::from(corner[axis]) + i128::from(offset[axis]) - inward) * strides[axis] as i128);
+        cells.origin as i128 + along.sum::<i128>()
+    };
+    let count = (bytes / ty.bytes()) as i128;
+    index(launch.range.lo, 0) >= 0 && index(launch.range.hi, 1) < count
+}
+
+/// The integers of a launch, as wide as kernels want them.
+pub(super) struct Numbers {
+    strides: [i64; 2],
+    lo: [i32; 3],
+    points: [i32; 3],
+}
+
+impl Numbers {
+    /// The integers, unless one is too wide.
+    pub(super) fn new(launch: &Launch<'_>) -> Option<Self> {
+        // Kernels hold coordinates and ids in 32 bits, and ids go on to the end of the last group.
+        const MOST: i64 = i32::MAX as i64 - 1024;
+        let (Box3 { lo, hi }, size) = (launch.range, launch.range.size().map(|points| points as i64));
+        let fits = (lo.iter().all(|&lo| lo >= -MOST)) && hi.iter().chain(&size).all(|&n| n <= MOST);
+        let strides = [i64::try_from(launch.strides.row).ok()?, i64::try_from(launch.strides.plane).ok()?];
+        fits.then(|| Self { strides, lo: lo.map(|lo| lo as i32), points: size.map(|points| points as i32) })
+    }
+}
+
+/// Buffers, their origins, scalars, strides, box: the order that the emitters give the parameters.
+pub(super) fn set_arguments(
+    function: &Kernel,
+    kernel: &KernelDesc,
+    launch: &Launch<'_>,
+    buffers: &[&Memory],
+    numbers: &Numbers,
+) -> Called<()> {
+    let mut places = 0..;
+    let mut next = || places.next().expect("numbers don't end");
+    for buffer in buffers {
+        function.set_memory(next(), buffer)?;
+    }
+    for cells in launch.outputs.iter().chain(launch.fields) {
+        function.set_number(next(), cells.origin as u64)?;
+    }
+    for (param, &bits) in kernel.params.iter().zip(launch.scalars) {
+        match param.ty {
+            ScalarType::F64 => function.set_number(next(), bits)?,
+            ScalarType::F32 | ScalarType::Bool => function.set_number(next(), bits as u32)?,
+        }
+    }
+    for stride in numbers.strides {
+        function.set_number(next(), stride)?;
+    }
+    for number in numbers.lo.into_iter().chain(numbers.points) {
+        function.set_number(next(), number)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! The reference device: the user's function as rustc compiled it, one point at a time on one thread, in safe code.
+//!
+//! Everything else is held against it.
+
+mod memory;
+mod point;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub use memory::{Cell, Memory};
+pub use point::{PointArgs, View};
+
+use super::{
+    Backend, BufferId, Device, DeviceInfo, DeviceKind, EventId, FreeMemory, KernelId, Launch, Listing, OpenOptions,
+    Place, QueueId, host, panic_message,
+};
+use crate::error::{Error, Result};
+use crate::kernel::KernelDesc;
+use crate::layout::{Layout, Region};
+
+/// The back end with the reference device.
+pub struct Reference;
+
+impl Backend for Reference {
+    fn name(&self) -> &'static str {
+        "reference"
+    }
+
+    fn devices(&self) -> Listing {
+        let info = DeviceInfo {
+            backend: self.name(),
+            ordinal: 0,
+            name: "one thread, one point at a time".into(),
+            platform: String::new(),
+            kind: DeviceKind::Cpu,
+            fp64: true,
+            units: 1,
+            memory_bytes: host::total_memory(),
+        };
+        Listing { devices: vec![info], absent: Vec::new() }
+    }
+
+    fn open(&self, ordinal: u32, _: &OpenOptions) -> Result<Box<dyn Device>> {
+        let info = super::listed(self, ordinal)?;
+        Ok(Box::new(ReferenceDevice { info, state: Mutex::default() }))
+    }
+}
+
+struct ReferenceDevice {
+    info: DeviceInfo,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    buffers: BTreeMap<BufferId, Memory>,
+    last_buffer: u64,
+    kernels: Vec<&'static KernelDesc>,
+}
+
+impl ReferenceDevice {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Kernels run outside of any invariant of the state, so a poisoned lock holds nothing broken.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn misuse(&self, call: &str, message: impl Into<String>) -> Error {
+        Error::Driver { backend: "reference", device: self.summary(), call: call.into(), message: message.into() }
+    }
+
+    fn no_buffer(&self, call: &str, buffer: BufferId) -> Error {
+        self.misuse(call, format!("there is no buffer {}", buffer.0))
+    }
+
+    /// The memory of a buffer, if `region` lies in it and has `bytes` bytes.
+    fn checked<'a>(&self, state: &'a mut State, call: &str, place: Place<'_>, bytes: usize) -> Result<&'a mut Memory> {
+        let memory = state.buffers.get_mut(&place.buffer).ok_or_else(|| self.no_buffer(call, place.buffer))?;
+        if place.region.bytes() != bytes || !memory.holds(place.region) {
+            return Err(self.misuse(call, format!("the box {:?} doesn't fit the buffer or the data", place.region)));
+        }
+        Ok(memory)
+    }
+}
+
+impl Device for ReferenceDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn summary(&self) -> String {
+        "reference (1 thread)".into()
+    }
+
+    fn free_memory(&self) -> Result<Option<FreeMemory>> {
+        Ok(host::free_memory())
+    }
+
+    fn alloc(&self, layout: &Layout) -> Result<BufferId> {
+        let memory = Memory::new(*layout).map_err(|error| Error::System {
+            call: format!("reserving {} bytes of memory", layout.bytes),
+            source: io::Error::new(io::ErrorKind::OutOfMemory, error),
+        })?;
+        let mut state = self.state();
+        state.last_buffer += 1;
+        let buffer = BufferId(state.last_buffer);
+        state.buffers.insert(buffer, memory);
+        Ok(buffer)
+    }
+
+    fn free(&self, buffer: BufferId) {
+        self.state().buffers.remove(&buffer);
+    }
+
+    fn write(&self, _: QueueId, to: Place<'_>, data: &[u8]) -> Result<()> {
+        self.checked(&mut self.state(), "write", to, data.len())?.put(to.region, data);
+        Ok(())
+    }
+
+    fn read(&self, _: QueueId, from: Place<'_>, data: &mut [u8]) -> Result<()> {
+        let rows = self.checked(&mut self.state(), "read", from, data.len())?.get(from.region);
+        data.copy_from_slice(&rows);
+        Ok(())
+    }
+
+    fn copy(&self, _: QueueId, from: Place<'_>, to: Place<'_>) -> Result<()> {
+        let mut state = self.state();
+        let bytes = from.region.bytes();
+        let one_plane = |region: &Region, plane: usize| Region {
+            offset: region.offset + plane * region.plane_pitch,
+            planes: 1,
+            ..*region
+        };
+        self.checked(&mut state, "copy", from, bytes)?;
+        self.checked(&mut state, "copy", to, bytes)?;
+        if !from.region.same_shape(to.region) {
+            return Err(self.misuse("copy", "the boxes have different shapes"));
+        }
+        // Plane by plane, so that copying needs little memory of its own.
+        for plane in 0..from.region.planes {
+            let rows = match state.buffers.get(&from.buffer) {
+                Some(memory) => memory.get(&one_plane(from.region, plane)),
+                None => return Err(self.no_buffer("copy", from.buffer)),
+            };
+            if let Some(memory) = state.buffers.get_mut(&to.buffer) {
+                memory.put(&one_plane(to.region, plane), &rows);
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&self, kernel: &'static KernelDesc) -> Result<KernelId> {
+        let kernels = &mut self.state().kernels;
+        let known = kernels.iter().position(|&other| std::ptr::eq(other, kernel));
+        let number = known.unwrap_or_else(|| {
+            kernels.push(kernel);
+            kernels.len() - 1
+        });
+        Ok(KernelId(number as u32))
+    }
+
+    fn launch(&self, _: QueueId, launch: &Launch<'_>) -> Result<()> {
+        let mut state = self.state();
+        let kernel = *(state.kernels.get(launch.kernel.0 as usize))
+            .ok_or_else(|| self.misuse("launch", format!("there is no kernel {}", launch.kernel.0)))?;
+        let layout = |buffer| state.buffers.get(&buffer).map(|memory| memory.layout);
+        launch.check(kernel, layout).map_err(|message| self.misuse("launch", message))?;
+        // Results leave the map while they are written, so that fields can be borrowed from it.
+        let mut outputs = Vec::with_capacity(launch.outputs.len());
+        for cells in launch.outputs {
+            if let Some(memory) = state.buffers.remove(&cells.buffer) {
+                outputs.push((memory, cells.origin));
+            }
+        }
+        let fields: Vec<_> =
+            launch.fields.iter().filter_map(|cells| Some((state.buffers.get(&cells.buffer)?, cells.origin))).collect();
+        let result = run(kernel, &fields, &mut outputs, launch);
+        for ((memory, _), cells) in outputs.into_iter().zip(launch.outputs) {
+            state.buffers.insert(cells.buffer, memory);
+        }
+        result.map_err(|(local, message)| Error::Panicked {
+            device: self.summary(),
+            place: format!("`{}` at local point {local:?}", kernel.name),
+            message,
+        })
+    }
+
+    fn signal(&self, _: QueueId) -> Result<EventId> {
+        // Operations are finished when their call returns, so every event has happened.
+        Ok(EventId(0))
+    }
+
+    fn wait(&self, _: QueueId, _: EventId) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(&self, _: QueueId) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Calls the kernel at every point of the range; a panic is returned with its point and message.
+fn run(
+    kernel: &KernelDesc,
+    fields: &[(&Memory, usize)],
+    outputs: &mut [(Memory, usize)],
+    launch: &Launch<'_>,
+) -> Result<(), ([i64; 3], String)> {
+    let mut local = launch.range.lo;
+    let points = AssertUnwindSafe(|| {
+        for z in launch.range.lo[2]..launch.range.hi[2] {
+            for y in launch.range.lo[1]..launch.range.hi[1] {
+                for x in launch.range.lo[0]..launch.range.hi[0] {
+                    local = [x, y, z];
+                    let (scalars, strides) = (launch.scalars, launch.strides);
+                    (kernel.reference)(&mut PointArgs { fields, outputs, scalars, strides, local });
+                }
+            }
+        }
+    });
+    catch_unwind(points).map_err(|panic| (local, panic_message(panic.as_ref())))
+}

@@ -1,0 +1,307 @@
+//! Claims that hold for the devices that are always there, with kernels written by hand.
+
+use super::host::{Host, InstructionSet};
+use super::reference::Reference;
+use super::*;
+use crate::geometry::Extent;
+use crate::halo::widest_range;
+use crate::testing::{AVERAGE, BROKEN, HEAT, LOPSIDED, noise};
+
+const QUEUE: QueueId = QueueId::COMPUTE;
+
+/// The reference device and host devices with few and with many threads.
+fn devices() -> Vec<Box<dyn Device>> {
+    let mut devices = vec![Reference.open(0, &OpenOptions::default()).unwrap()];
+    for threads in [1, 2, 3, 7] {
+        devices.push(Host.open(0, &OpenOptions { threads: Some(threads), ..OpenOptions::default() }).unwrap());
+    }
+    devices
+}
+
+fn layout(ty: ScalarType, cells: [usize; 3]) -> Layout {
+    let strides = Strides::for_cells(cells, 4).unwrap();
+    Layout::new(ty, Extent::new(cells).unwrap().whole(), strides).unwrap()
+}
+
+fn bytes(count: usize, seed: u64) -> Vec<u8> {
+    let mut random = noise(seed);
+    (0..count).map(|_| (random() * 256.0) as u8).collect()
+}
+
+fn whole(layout: &Layout) -> Region {
+    layout.region(&layout.cells).unwrap()
+}
+
+fn read(device: &dyn Device, buffer: BufferId, layout: &Layout) -> Vec<u8> {
+    let region = whole(layout);
+    let mut data = vec![1; region.bytes()];
+    device.read(QUEUE, Place { buffer, region: &region }, &mut data).unwrap();
+    data
+}
+
+fn write(device: &dyn Device, buffer: BufferId, layout: &Layout, data: &[u8]) {
+    device.write(QUEUE, Place { buffer, region: &whole(layout) }, data).unwrap();
+}
+
+const SHAPES: [[usize; 3]; 7] =
+    [[1, 1, 1], [5, 1, 1], [1, 13, 2], [17, 3, 5], [150_001, 1, 1], [64, 65, 33], [33, 1, 700]];
+
+#[test]
+fn new_memory_is_zero_and_boxes_come_back_as_they_were_written() {
+    for device in devices() {
+        for shape in SHAPES {
+            for ty in [ScalarType::F64, ScalarType::F32] {
+                let layout = layout(ty, shape);
+                let (a, b) = (device.alloc(&layout).unwrap(), device.alloc(&layout).unwrap());
+                assert!(read(&*device, a, &layout).iter().all(|&byte| byte == 0));
+                let data = bytes(whole(&layout).bytes(), 3);
+                write(&*device, a, &layout, &data);
+                assert!(read(&*device, a, &layout) == data, "{} {shape:?}", device.summary());
+                assert!(read(&*device, b, &layout).iter().all(|&byte| byte == 0));
+                device.free(a);
+                device.free(b);
+            }
+        }
+    }
+}
+
+#[test]
+fn copies_move_a_box_and_nothing_else() {
+    for device in devices() {
+        for shape in SHAPES {
+            let layout = layout(ScalarType::F32, shape);
+            let (a, b) = (device.alloc(&layout).unwrap(), device.alloc(&layout).unwrap());
+            let (from, to) = (bytes(whole(&layout).bytes(), 5), bytes(whole(&layout).bytes(), 6));
+            write(&*device, a, &layout, &from);
+            write(&*device, b, &layout, &to);
+            let size = shape.map(|n| n as i64);
+            let part = Box3 { lo: size.map(|n| n / 3), hi: size.map(|n| n - n / 4) };
+            let region = layout.region(&part).unwrap();
+            device.copy(QUEUE, Place { buffer: a, region: &region }, Place { buffer: b, region: &region }).unwrap();
+            let mut expected = to.clone();
+            let mut cell = 0;
+            for z in 0..size[2] {
+                for y in 0..size[1] {
+                    for x in 0..size[0] {
+                        if part.holds([x, y, z]) {
+                            expected[cell..cell + 4].copy_from_slice(&from[cell..cell + 4]);
+                        }
+                        cell += 4;
+                    }
+                }
+            }
+            assert!(read(&*device, b, &layout) == expected, "{} {shape:?}", device.summary());
+            assert!(read(&*device, a, &layout) == from);
+            device.free(a);
+            device.free(b);
+        }
+    }
+}
+
+#[test]
+fn copies_within_a_buffer_move_boxes_that_lie_apart() {
+    for device in devices() {
+        let layout = layout(ScalarType::F64, [40, 30, 64]);
+        let buffer = device.alloc(&layout).unwrap();
+        let data = bytes(whole(&layout).bytes(), 9);
+        write(&*device, buffer, &layout, &data);
+        let half = |lo: i64| layout.region(&Box3 { lo: [0, 0, lo], hi: [40, 30, lo + 32] }).unwrap();
+        device.copy(QUEUE, Place { buffer, region: &half(0) }, Place { buffer, region: &half(32) }).unwrap();
+        let found = read(&*device, buffer, &layout);
+        assert!(found[data.len() / 2..] == data[..data.len() / 2] && found[..data.len() / 2] == data[..data.len() / 2]);
+    }
+}
+
+/// The buffers of a launch, filled with noise from 0 to 1.
+struct Made {
+    outputs: Vec<(BufferId, Layout)>,
+    fields: Vec<(BufferId, Layout)>,
+}
+
+impl Made {
+    fn new(device: &dyn Device, kernel: &KernelDesc, shape: [usize; 3]) -> Self {
+        let mut seed = 0;
+        let mut make = |ty: ScalarType| {
+            let layout = layout(ty, shape);
+            let buffer = device.alloc(&layout).unwrap();
+            seed += 1;
+            let mut random = noise(seed);
+            let values = (0..layout.cells.points()).map(|_| random());
+            let data: Vec<u8> = match ty {
+                ScalarType::F64 => values.flat_map(f64::to_ne_bytes).collect(),
+                _ => values.flat_map(|value| (value as f32).to_ne_bytes()).collect(),
+            };
+            write(device, buffer, &layout, &data);
+            (buffer, layout)
+        };
+        let outputs = kernel.outputs.iter().map(|&ty| make(ty)).collect();
+        Self { outputs, fields: kernel.fields.iter().map(|field| make(field.ty)).collect() }
+    }
+
+    fn launch(&self, device: &dyn Device, kernel: &'static KernelDesc, range: Box3) -> Result<()> {
+        let cells = |buffers: &[(BufferId, Layout)]| {
+            buffers.iter().map(|&(buffer, layout)| Cells { buffer, origin: layout.origin }).collect::<Vec<_>>()
+        };
+        let scalars = vec![0.03_f64.to_bits(); kernel.params.len()];
+        let launch = Launch {
+            kernel: device.load(kernel).unwrap(),
+            outputs: &cells(&self.outputs),
+            fields: &cells(&self.fields),
+            scalars: &scalars,
+            strides: self.fields[0].1.strides,
+            range,
+        };
+        device.launch(QUEUE, &launch).and_then(|()| device.finish(QUEUE))
+    }
+
+    fn results(&self, device: &dyn Device) -> Vec<Vec<u8>> {
+        self.outputs.iter().map(|(buffer, layout)| read(device, *buffer, layout)).collect()
+    }
+}
+
+#[test]
+fn every_device_gives_the_reference_bits_in_the_range_and_keeps_the_rest() {
+    let devices = devices();
+    for kernel in [&HEAT, &AVERAGE, &LOPSIDED] {
+        for shape in [[3, 3, 3], [3, 1, 2], [4, 7, 3], [19, 33, 6], [67, 18, 17], [130, 3, 40]] {
+            let Ok(range) = widest_range(kernel, Extent::new(shape).unwrap()) else { continue };
+            let mut inner = range;
+            inner.hi[2] = range.lo[2] + 1;
+            for range in [range, inner, Box3::EMPTY] {
+                let results: Vec<_> = devices
+                    .iter()
+                    .map(|device| {
+                        let made = Made::new(&**device, kernel, shape);
+                        let before = made.results(&**device);
+                        made.launch(&**device, kernel, range).unwrap();
+                        let after = made.results(&**device);
+                        assert_eq!(range.is_empty(), before == after, "{kernel:?} {shape:?} {range}");
+                        for (output, (_, layout)) in made.outputs.iter().enumerate() {
+                            let cell = layout.ty.bytes();
+                            for (number, (a, b)) in
+                                before[output].chunks(cell).zip(after[output].chunks(cell)).enumerate()
+                            {
+                                let place =
+                                    [number % shape[0], number / shape[0] % shape[1], number / shape[0] / shape[1]];
+                                assert!(a == b || range.holds(place.map(|n| n as i64)), "{kernel:?} {place:?} {range}");
+                            }
+                        }
+                        after
+                    })
+                    .collect();
+                for (device, result) in devices.iter().zip(&results) {
+                    assert!(*result == results[0], "{} {kernel:?} {shape:?} {range}", device.summary());
+                }
+            }
+        }
+    }
+}
+
+/// The message of a refused call.
+fn refusal(result: Result<()>) -> String {
+    match result.unwrap_err() {
+        Error::Driver { message, .. } => message,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn launches_that_would_leave_a_buffer_or_alias_are_refused() {
+    for device in devices() {
+        let shape = [6, 5, 4];
+        let range = widest_range(&HEAT, Extent::new(shape).unwrap()).unwrap();
+        let device = &*device;
+        let made = || Made::new(device, &HEAT, shape);
+        assert!(made().launch(device, &HEAT, range).is_ok());
+        let check = |made: Made, range: Box3, expected: &str| {
+            let message = refusal(made.launch(device, &HEAT, range));
+            assert!(message.contains(expected), "{message}");
+        };
+        check(made(), range.shifted([1, 0, 0]), "doesn't hold the f64 cells [1..7, 0..5, 0..4]");
+        check(made(), range.shifted([0, 0, -1]), "doesn't hold");
+        let mut aliased = made();
+        aliased.outputs[0] = aliased.fields[1];
+        check(aliased, range, "is written and used a second time");
+        let mut short = made();
+        short.fields.pop();
+        check(short, range, "takes 3 fields, and 2 were given");
+        let mut single = made();
+        single.fields[2] = Made::new(device, &AVERAGE, shape).fields[0];
+        check(single, range, "doesn't hold the f64 cells");
+        let freed = made();
+        device.free(freed.fields[2].0);
+        check(freed, range, "there is no buffer");
+    }
+}
+
+#[test]
+fn boxes_outside_a_buffer_and_wrong_amounts_of_data_are_refused() {
+    for device in devices() {
+        let layout = layout(ScalarType::F64, [6, 5, 4]);
+        let (buffer, other) = (device.alloc(&layout).unwrap(), device.alloc(&layout).unwrap());
+        let region = whole(&layout);
+        let place = |region| Place { buffer, region };
+        let far = Region { offset: layout.bytes, ..region };
+        let huge = Region { planes: usize::MAX / 2, plane_pitch: 1 << 40, ..region };
+        for bad in [&far, &huge] {
+            assert!(device.write(QUEUE, place(bad), &vec![0; region.bytes()]).is_err());
+            assert!(device.read(QUEUE, place(bad), &mut vec![0; region.bytes()]).is_err());
+            assert!(device.copy(QUEUE, place(bad), Place { buffer: other, region: &region }).is_err());
+            assert!(device.copy(QUEUE, Place { buffer: other, region: &region }, place(bad)).is_err());
+        }
+        refusal(device.write(QUEUE, place(&region), &vec![0; region.bytes() - 8]));
+        refusal(device.read(QUEUE, place(&region), &mut vec![0; region.bytes() + 8]));
+        let flat = Region::run(0, region.bytes());
+        refusal(device.copy(QUEUE, place(&region), Place { buffer: other, region: &flat }));
+        let nowhere = Place { buffer: BufferId(999), region: &region };
+        assert!(refusal(device.write(QUEUE, nowhere, &vec![0; region.bytes()])).contains("no buffer 999"));
+        device.free(BufferId(999));
+    }
+}
+
+#[test]
+fn a_kernel_that_panics_is_an_error_and_the_device_goes_on() {
+    for device in devices() {
+        let made = Made::new(&*device, &BROKEN, [5, 4, 3]);
+        let layout = made.fields[0].1;
+        let negative: Vec<u8> = (0..60).flat_map(|cell| (30.5 - f64::from(cell)).to_ne_bytes()).collect();
+        write(&*device, made.fields[0].0, &layout, &negative);
+        match made.launch(&*device, &BROKEN, layout.cells).unwrap_err() {
+            Error::Panicked { place, message, .. } => {
+                assert!(place.contains("`broken`"), "{place}");
+                assert!(["a negative value", "a broken kernel"].contains(&message.as_str()), "{message}");
+                assert_eq!(place.contains("[1, 2, 1]"), message == "a negative value", "{place}");
+            }
+            other => panic!("{other}"),
+        }
+        let heat = Made::new(&*device, &HEAT, [5, 4, 3]);
+        assert!(heat.launch(&*device, &HEAT, Box3 { lo: [1; 3], hi: [4, 3, 2] }).is_ok());
+        assert!(made.results(&*device)[0].len() == 480);
+    }
+}
+
+#[test]
+fn thread_counts_and_instruction_sets_that_cannot_be_served_are_errors() {
+    let open = |threads, instruction_set| {
+        Host.open(0, &OpenOptions { threads, instruction_set, ..OpenOptions::default() }).map(|device| device.summary())
+    };
+    assert!(matches!(open(Some(0), None), Err(Error::Threads { asked: 0, .. })));
+    assert!(matches!(open(Some(1_000_000), None), Err(Error::Threads { asked: 1_000_000, .. })));
+    for set in InstructionSet::ALL {
+        match open(Some(1), Some(set)) {
+            Ok(summary) => assert_eq!(summary, format!("host (1 thread, {set})")),
+            Err(Error::InstructionSet { asked, .. }) => assert!(!set.is_available() && asked == set.to_string()),
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(matches!(Host.open(1, &OpenOptions::default()), Err(Error::NoSuchDevice { .. })));
+}
+
+#[test]
+fn memory_that_no_machine_has_is_an_error() {
+    let cells = Box3 { lo: [0; 3], hi: [1 << 20, 1 << 20, 1 << 6] };
+    let layout = Layout::new(ScalarType::F64, cells, Strides::for_cells(cells.size(), 8).unwrap()).unwrap();
+    for device in devices() {
+        assert!(device.alloc(&layout).is_err(), "{}", device.summary());
+    }
+}

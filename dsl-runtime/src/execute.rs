@@ -1,0 +1,336 @@
+//! Runs plans: the only code that turns operations into calls of devices.
+
+use crate::backend::{BufferId, Cells, Device, EventId, KernelId, Launch, Place};
+use crate::error::{Error, Result};
+use crate::geometry::Box3;
+use crate::layout::{Layout, Region};
+use crate::plan::{Action, Op, Plan, Role, Slot};
+
+/// The memory of a field: for each device a layout and a buffer in each slot.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pub(crate) layouts: Vec<Layout>,
+    pub(crate) current: Vec<BufferId>,
+    /// No buffers until a step needs them.
+    pub(crate) spare: Vec<BufferId>,
+}
+
+impl Memory {
+    pub(crate) fn buffers(&self, role: Role) -> &[BufferId] {
+        match role {
+            Role::Current => &self.current,
+            Role::Spare => &self.spare,
+        }
+    }
+
+    fn buffers_mut(&mut self, role: Role) -> &mut Vec<BufferId> {
+        match role {
+            Role::Current => &mut self.current,
+            Role::Spare => &mut self.spare,
+        }
+    }
+}
+
+/// A plan made ready for the devices of a simulation.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) plan: Plan,
+    /// The id of each kernel of the plan on each device.
+    kernels: Vec<Vec<KernelId>>,
+    /// Operations whose end another queue of the same device waits for.
+    signals: Vec<bool>,
+}
+
+impl Program {
+    /// Loads the kernels of a plan.
+    pub(crate) fn new(plan: Plan, devices: &[Box<dyn Device>]) -> Result<Self> {
+        let load = |&kernel: &&'static _| devices.iter().map(|device| device.load(kernel)).collect::<Result<Vec<_>>>();
+        let kernels = plan.kernels.iter().map(load).collect::<Result<_>>()?;
+        let mut signals = vec![false; plan.ops.len()];
+        for op in &plan.ops {
+            for after in &op.after {
+                let before = &plan.ops[after.0];
+                signals[after.0] |= before.device == op.device && before.queue != op.queue;
+            }
+        }
+        Ok(Self { plan, kernels, signals })
+    }
+
+    /// Enqueues one step and turns the slots of the fields.
+    pub(crate) fn step(&self, devices: &[Box<dyn Device>], fields: &mut [Memory]) -> Result<()> {
+        let mut events: Vec<Option<EventId>> = vec![None; self.plan.ops.len()];
+        for (number, op) in self.plan.ops.iter().enumerate() {
+            self.wait_for_others(op, devices, &events)?;
+            self.enqueue(op, &*devices[op.device], fields)?;
+            if self.signals[number] {
+                events[number] = Some(devices[op.device].signal(op.queue)?);
+            }
+        }
+        self.rotate(fields);
+        Ok(())
+    }
+
+    /// Waits for all queues of the plan, and reports what failed in them.
+    pub(crate) fn finish(&self, devices: &[Box<dyn Device>]) -> Result<()> {
+        let mut queues: Vec<_> = self.plan.ops.iter().map(|op| (op.device, op.queue)).collect();
+        queues.sort_unstable();
+        queues.dedup();
+        queues.into_iter().try_for_each(|(device, queue)| devices[device].finish(queue))
+    }
+
+    /// A queue runs its own operations in order; the others must be waited for.
+    fn wait_for_others(&self, op: &Op, devices: &[Box<dyn Device>], events: &[Option<EventId>]) -> Result<()> {
+        for after in &op.after {
+            let before = &self.plan.ops[after.0];
+            if before.device != op.device {
+                devices[before.device].finish(before.queue)?;
+            } else if let (true, Some(event)) = (before.queue != op.queue, events[after.0]) {
+                devices[op.device].wait(op.queue, event)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn enqueue(&self, op: &Op, device: &dyn Device, fields: &[Memory]) -> Result<()> {
+        match &op.action {
+            Action::Launch { kernel, outputs, fields: inputs, scalars, range } => {
+                let cells =
+                    |slots: &[Slot]| slots.iter().map(|slot| cells(fields, *slot, op.device)).collect::<Vec<_>>();
+                let (outputs, inputs) = (cells(outputs), cells(inputs));
+                let Some(strides) = self.strides(&op.action, fields, op.device) else { return Ok(()) };
+                let kernel = self.kernels[*kernel][op.device];
+                let launch = Launch { kernel, outputs: &outputs, fields: &inputs, scalars, strides, range: *range };
+                device.launch(op.queue, &launch)
+            }
+            Action::Copy { from, to, part } => {
+                let (from, source) = place(fields, *from, op.device, part);
+                let (to, target) = place(fields, *to, op.device, part);
+                let from = Place { buffer: from, region: &source };
+                device.copy(op.queue, from, Place { buffer: to, region: &target })
+            }
+        }
+    }
+
+    fn strides(&self, action: &Action, fields: &[Memory], device: usize) -> Option<crate::layout::Strides> {
+        let slot = action.writes().first()?;
+        Some(fields[slot.field.0 as usize].layouts[device].strides)
+    }
+
+    fn rotate(&self, fields: &mut [Memory]) {
+        let rotation = &self.plan.rotation;
+        let taken: Vec<_> = rotation
+            .iter()
+            .map(|(_, from)| std::mem::take(fields[from.field.0 as usize].buffers_mut(from.role)))
+            .collect();
+        for ((to, _), buffers) in rotation.iter().zip(taken) {
+            *fields[to.field.0 as usize].buffers_mut(to.role) = buffers;
+        }
+    }
+}
+
+fn cells(fields: &[Memory], slot: Slot, device: usize) -> Cells {
+    let memory = &fields[slot.field.0 as usize];
+    Cells { buffer: memory.buffers(slot.role)[device], origin: memory.layouts[device].origin }
+}
+
+fn place(fields: &[Memory], slot: Slot, device: usize, part: &Box3) -> (BufferId, Region) {
+    let memory = &fields[slot.field.0 as usize];
+    let region = memory.layouts[device].region(part).expect("plans copy only cells that are stored");
+    (memory.buffers(slot.role)[device], region)
+}
+
+/// Memory for `layouts`, one on each device, unless a device hasn't that much free; `what` says what it is for.
+pub(crate) fn allocate(devices: &[Box<dyn Device>], layouts: &[Layout], what: &str) -> Result<Vec<BufferId>> {
+    for (device, layout) in devices.iter().zip(layouts) {
+        check_memory(&**device, layout.bytes as u64, what)?;
+    }
+    let mut buffers = Vec::with_capacity(layouts.len());
+    for (device, layout) in devices.iter().zip(layouts) {
+        match device.alloc(layout) {
+            Ok(buffer) => buffers.push(buffer),
+            Err(error) => {
+                devices.iter().zip(buffers).for_each(|(device, buffer)| device.free(buffer));
+                return Err(error);
+            }
+        }
+    }
+    Ok(buffers)
+}
+
+/// An error if the device hasn't `needed` bytes free.
+pub(crate) fn check_memory(device: &dyn Device, needed: u64, what: &str) -> Result<()> {
+    match device.free_memory()? {
+        Some(free) if free.bytes < needed => Err(Error::OutOfMemory {
+            device: device.summary(),
+            what: what.into(),
+            needed,
+            free: free.bytes,
+            limit: free.limit,
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::backend::{DeviceInfo, DeviceKind, FreeMemory, QueueId};
+    use crate::geometry::Extent;
+    use crate::kernel::{KernelDesc, ScalarType};
+    use crate::layout::Strides;
+    use crate::plan::{FieldId, Lane, OpId};
+
+    /// A device that only writes down what it is told.
+    struct Notebook {
+        number: usize,
+        info: DeviceInfo,
+        notes: Arc<Mutex<Vec<String>>>,
+    }
+
+    impl Notebook {
+        fn note(&self, text: String) {
+            self.notes.lock().unwrap().push(format!("{} {text}", self.number));
+        }
+    }
+
+    impl Device for Notebook {
+        fn info(&self) -> &DeviceInfo {
+            &self.info
+        }
+
+        fn summary(&self) -> String {
+            "notebook".into()
+        }
+
+        fn free_memory(&self) -> Result<Option<FreeMemory>> {
+            Ok(Some(FreeMemory { bytes: 1000, limit: "made up".into() }))
+        }
+
+        fn alloc(&self, layout: &Layout) -> Result<BufferId> {
+            if self.number == 1 && layout.bytes == 448 {
+                return Err(Error::Stopped { steps: 0 });
+            }
+            self.note("alloc".into());
+            Ok(BufferId(7))
+        }
+
+        fn free(&self, _: BufferId) {
+            self.note("free".into());
+        }
+
+        fn write(&self, _: QueueId, _: Place<'_>, _: &[u8]) -> Result<()> {
+            Ok(())
+        }
+
+        fn read(&self, _: QueueId, _: Place<'_>, _: &mut [u8]) -> Result<()> {
+            Ok(())
+        }
+
+        fn copy(&self, queue: QueueId, from: Place<'_>, to: Place<'_>) -> Result<()> {
+            self.note(format!("copy {} to {} on {}", from.buffer.0, to.buffer.0, queue.0));
+            Ok(())
+        }
+
+        fn load(&self, _: &'static KernelDesc) -> Result<KernelId> {
+            Ok(KernelId(0))
+        }
+
+        fn launch(&self, _: QueueId, _: &Launch<'_>) -> Result<()> {
+            Ok(())
+        }
+
+        fn signal(&self, queue: QueueId) -> Result<EventId> {
+            self.note(format!("signal on {}", queue.0));
+            Ok(EventId(40 + u64::from(queue.0)))
+        }
+
+        fn wait(&self, queue: QueueId, event: EventId) -> Result<()> {
+            self.note(format!("wait on {} for {}", queue.0, event.0));
+            Ok(())
+        }
+
+        fn finish(&self, queue: QueueId) -> Result<()> {
+            self.note(format!("finish {}", queue.0));
+            Ok(())
+        }
+    }
+
+    type Notes = Arc<Mutex<Vec<String>>>;
+
+    fn notebooks() -> (Vec<Box<dyn Device>>, Notes) {
+        let notes = Notes::default();
+        let info = DeviceInfo {
+            backend: "notebook",
+            ordinal: 0,
+            name: String::new(),
+            platform: String::new(),
+            kind: DeviceKind::Cpu,
+            fp64: true,
+            units: 1,
+            memory_bytes: 1000,
+        };
+        let device =
+            |number| Box::new(Notebook { number, info: info.clone(), notes: Arc::clone(&notes) }) as Box<dyn Device>;
+        ((0..2).map(device).collect(), notes)
+    }
+
+    fn layout(cells: usize) -> Layout {
+        let whole = Extent::new([cells, 1, 1]).unwrap().whole();
+        Layout::new(ScalarType::F64, whole, Strides::for_cells(whole.size(), 8).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn only_other_queues_are_waited_for_and_slots_turn_after_the_step() {
+        let (devices, notes) = notebooks();
+        let field = FieldId(0);
+        let (current, spare) = (field.current(), field.spare());
+        let part = layout(8).cells;
+        let copy = |from, to, device, queue, after: &[usize]| Op {
+            action: Action::Copy { from, to, part },
+            device,
+            lane: Lane(0),
+            queue: QueueId(queue),
+            after: after.iter().map(|&number| OpId(number)).collect(),
+        };
+        let ops = vec![
+            copy(current, spare, 0, 0, &[]),
+            copy(current, spare, 0, 0, &[0]),
+            copy(spare, current, 0, 1, &[1]),
+            copy(spare, current, 1, 0, &[2]),
+        ];
+        let plan = Plan { ops, rotation: vec![(current, spare), (spare, current)], ..Plan::default() };
+        let program = Program::new(plan, &devices).unwrap();
+        let layouts = vec![layout(8); 2];
+        let mut fields = [Memory { layouts, current: vec![BufferId(1); 2], spare: vec![BufferId(2); 2] }];
+        program.step(&devices, &mut fields).unwrap();
+        program.finish(&devices).unwrap();
+        assert_eq!(
+            *notes.lock().unwrap(),
+            [
+                "0 copy 1 to 2 on 0",
+                "0 copy 1 to 2 on 0",
+                "0 signal on 0",
+                "0 wait on 1 for 40",
+                "0 copy 2 to 1 on 1",
+                "0 finish 1",
+                "1 copy 2 to 1 on 0",
+                "0 finish 0",
+                "0 finish 1",
+                "1 finish 0"
+            ]
+        );
+        assert_eq!((fields[0].current[0], fields[0].spare[0]), (BufferId(2), BufferId(1)));
+    }
+
+    #[test]
+    fn memory_is_checked_before_any_is_taken_and_given_back_when_a_device_refuses() {
+        let (devices, notes) = notebooks();
+        let error = allocate(&devices, &[layout(8), layout(1000)], "field `u`").unwrap_err();
+        assert!(matches!(error, Error::OutOfMemory { needed: 8000, free: 1000, .. }), "{error}");
+        assert!(notes.lock().unwrap().is_empty());
+        assert!(allocate(&devices, &[layout(8), layout(56)], "field `u`").is_err());
+        assert_eq!(*notes.lock().unwrap(), ["0 alloc", "0 free"]);
+    }
+}

@@ -1,0 +1,137 @@
+//! What a step will do, told before it runs.
+
+use std::fmt;
+
+use crate::error::Bytes;
+use crate::exchange::Exchange;
+use crate::geometry::AXES;
+use crate::halo::{Halo, halo};
+use crate::plan::Plan;
+use crate::schedule::Stage;
+use crate::simulation::Shared;
+
+/// Halos, plan and memory of a step.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// Cells along X, Y and Z.
+    pub grid: [usize; 3],
+    /// The devices, in words.
+    pub devices: Vec<String>,
+    /// The exchange strategy.
+    pub exchange: Exchange,
+    /// What each parameter of each kernel asks for, without repetitions.
+    pub halos: Vec<FieldHalo>,
+    /// The operations of a step.
+    pub plan: Plan,
+    /// The names of the simulation's fields, by number.
+    pub fields: Vec<String>,
+    /// The memory of the simulation's fields on each device.
+    pub memory: Vec<DeviceMemory>,
+}
+
+/// The halo that a parameter of a kernel asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldHalo {
+    /// The field of the simulation.
+    pub field: String,
+    /// The kernel.
+    pub kernel: &'static str,
+    /// Its parameter.
+    pub parameter: &'static str,
+    /// The file of the kernel.
+    pub file: &'static str,
+    /// How far it reads.
+    pub halo: Halo,
+}
+
+/// The memory of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceMemory {
+    /// For each field the bytes of a buffer and the number of buffers.
+    pub fields: Vec<(u64, usize)>,
+    /// All of them together.
+    pub bytes: u64,
+    /// What is free on the device, if it tells.
+    pub free: Option<u64>,
+}
+
+impl Explanation {
+    pub(crate) fn new(shared: &Shared, stages: &[Stage], plan: &Plan) -> Self {
+        let state = shared.state();
+        let fields: Vec<_> = state.fields.iter().map(|field| field.name.clone()).collect();
+        let mut halos: Vec<FieldHalo> = Vec::new();
+        for stage in stages {
+            for (parameter, field) in stage.kernel.fields.iter().zip(&stage.fields) {
+                let found = FieldHalo {
+                    field: fields[field.0 as usize].clone(),
+                    kernel: stage.kernel.name,
+                    parameter: parameter.name,
+                    file: stage.kernel.file,
+                    halo: halo(parameter),
+                };
+                if !halos.contains(&found) {
+                    halos.push(found);
+                }
+            }
+        }
+        let memory = shared.devices.iter().enumerate().map(|(number, device)| {
+            let buffers = |spare: bool| if spare { 2 } else { 1 };
+            let fields: Vec<_> = (state.memory.iter())
+                .map(|field| (field.layouts[number].bytes as u64, buffers(!field.spare.is_empty())))
+                .collect();
+            let bytes = fields.iter().map(|&(bytes, buffers)| bytes * buffers as u64).sum();
+            let free = device.free_memory().ok().flatten().map(|free| free.bytes);
+            DeviceMemory { fields, bytes, free }
+        });
+        Self {
+            grid: shared.extent.cells(),
+            devices: shared.devices.iter().map(|device| device.summary()).collect(),
+            exchange: shared.exchange,
+            halos,
+            plan: plan.clone(),
+            memory: memory.collect(),
+            fields,
+        }
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.grid;
+        writeln!(f, "grid {x}x{y}x{z} on {}, exchange {}", self.devices.join(" + "), self.exchange)?;
+        writeln!(f, "halos (cells read beyond the updated points)")?;
+        let width = self.fields.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+        for FieldHalo { field, kernel, parameter, file, halo } in &self.halos {
+            writeln!(f, "  {field:width$}  {} as `{parameter}` of {kernel} in {file}", sides(halo))?;
+        }
+        writeln!(f, "plan of a step (u' is the second buffer of u)")?;
+        write!(f, "{}", self.plan.named(&self.fields))?;
+        writeln!(f, "  {} points, at least {} of memory traffic", self.plan.points(), Bytes(self.plan.bytes()))?;
+        writeln!(f, "memory")?;
+        for (memory, device) in self.memory.iter().zip(&self.devices) {
+            let fields = self.fields.iter().zip(&memory.fields);
+            let fields: Vec<_> =
+                fields.map(|(name, (bytes, buffers))| format!("{name} {buffers} x {}", Bytes(*bytes))).collect();
+            write!(f, "  {device}: {}, {} in all", fields.join(", "), Bytes(memory.bytes))?;
+            match memory.free {
+                Some(free) => writeln!(f, ", {} free", Bytes(free))?,
+                None => writeln!(f)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `X 1 below (line 6), 1 above (line 6); Z 2 above (line 9)`.
+fn sides(halo: &Halo) -> String {
+    let mut axes = Vec::new();
+    for (axis, sides) in AXES.iter().zip(halo) {
+        let words = ["below", "above"].iter().zip(sides).filter(|(_, reach)| reach.cells > 0);
+        let words: Vec<_> =
+            words.map(|(word, reach)| format!("{} {word} (line {})", reach.cells, reach.line)).collect();
+        if !words.is_empty() {
+            axes.push(format!("{axis} {}", words.join(", ")));
+        }
+    }
+    if axes.is_empty() { "no halo,".into() } else { axes.join("; ") }
+}

@@ -1,0 +1,71 @@
+//! Files that are either complete or not there.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{Error, Result};
+
+/// Writes a file beside `path` and gives it that name when it is complete; an older file stays as it is until then.
+pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<()> {
+    let failed = |error: io::Error| Error::Write { path: path.into(), reason: error.to_string() };
+    let unfinished = beside(path).map_err(failed)?;
+    let written = File::create(&unfinished).and_then(|file| {
+        let mut writer = BufWriter::new(file);
+        write(&mut writer)?;
+        writer.flush()?;
+        writer.get_ref().sync_all()
+    });
+    written.and_then(|()| fs::rename(&unfinished, path)).map_err(|error| {
+        // The first failure is the one to report; a file that can't be removed either is a small remainder.
+        let _ = fs::remove_file(&unfinished);
+        failed(error)
+    })
+}
+
+/// A name in the same folder that nobody else uses.
+fn beside(path: &Path) -> io::Result<PathBuf> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"))?;
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let mut unfinished = std::ffi::OsString::from(".");
+    unfinished.push(name);
+    unfinished.push(format!(".{}-{number}.unfinished", process::id()));
+    Ok(path.with_file_name(unfinished))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Folder;
+
+    fn names(folder: &Folder) -> Vec<String> {
+        let entries = fs::read_dir(folder.path("")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file_and_nothing_else() {
+        let folder = Folder::new("files");
+        let path = folder.path("data");
+        replace(&path, |file| file.write_all(b"old")).unwrap();
+        let error = replace(&path, |file| {
+            file.write_all(b"half")?;
+            Err(io::Error::other("the disk is full"))
+        });
+        assert!(matches!(&error, Err(Error::Write { reason, .. }) if reason == "the disk is full"), "{error:?}");
+        assert_eq!((fs::read(&path).unwrap(), names(&folder)), (b"old".to_vec(), vec!["data".to_owned()]));
+        replace(&path, |file| file.write_all(b"new")).unwrap();
+        assert_eq!((fs::read(&path).unwrap(), names(&folder)), (b"new".to_vec(), vec!["data".to_owned()]));
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_and_a_path_without_a_name_are_errors() {
+        let folder = Folder::new("files-absent");
+        for path in [folder.path("no/such/folder"), PathBuf::from("/"), PathBuf::from("")] {
+            assert!(matches!(replace(&path, |_| Ok(())), Err(Error::Write { .. })), "{path:?}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What the macro leaves in the program for each kernel: finished code for every target plus the facts about it.
+//!
+//! Everything here is a constant. [`registry`] lists the kernels of the whole program.
+
+use std::fmt;
+
+use crate::backend::host::BoxArgs;
+use crate::backend::reference::PointArgs;
+use crate::geometry::Box3;
+
+/// The type of a value that a kernel reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ScalarType {
+    /// IEEE binary64.
+    F64,
+    /// IEEE binary32.
+    F32,
+    /// Truth values (scalar parameters only).
+    Bool,
+}
+
+impl ScalarType {
+    /// The size of one value.
+    pub fn bytes(self) -> usize {
+        match self {
+            ScalarType::F64 => 8,
+            ScalarType::F32 => 4,
+            ScalarType::Bool => 1,
+        }
+    }
+
+    /// The name in Rust.
+    pub fn name(self) -> &'static str {
+        match self {
+            ScalarType::F64 => "f64",
+            ScalarType::F32 => "f32",
+            ScalarType::Bool => "bool",
+        }
+    }
+}
+
+impl fmt::Display for ScalarType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One read of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// The displacement from the point being updated, in cells along (X, Y, Z).
+    pub offset: [i32; 3],
+    /// The line of the source that asks for it first.
+    pub line: u32,
+}
+
+/// A field parameter of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldDesc {
+    /// The user's name.
+    pub name: &'static str,
+    /// The type of a cell.
+    pub ty: ScalarType,
+    /// Every displacement that is read; empty when the parameter is unused.
+    pub reads: &'static [Read],
+}
+
+impl FieldDesc {
+    /// Cells read below and above the point: (X, Y, Z) by (low, high).
+    pub fn halo(&self) -> [[u32; 2]; 3] {
+        let mut halo = [[0; 2]; 3];
+        for read in self.reads {
+            for (sides, cells) in halo.iter_mut().zip(read.offset) {
+                let side = &mut sides[usize::from(cells > 0)];
+                *side = cells.unsigned_abs().max(*side);
+            }
+        }
+        halo
+    }
+
+    /// The cells that are read while the points of `range` are updated; empty when the parameter is unused.
+    pub fn footprint(&self, range: &Box3) -> Box3 {
+        if self.reads.is_empty() || range.is_empty() {
+            return Box3::EMPTY;
+        }
+        let reach = |axis: usize| self.reads.iter().map(move |read| i64::from(read.offset[axis]));
+        Box3 {
+            lo: std::array::from_fn(|axis| range.lo[axis] + reach(axis).min().unwrap_or(0)),
+            hi: std::array::from_fn(|axis| range.hi[axis] + reach(axis).max().unwrap_or(0)),
+        }
+    }
+}
+
+/// A scalar parameter of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct ParamDesc {
+    /// The user's name.
+    pub name: &'static str,
+    /// Its type.
+    pub ty: ScalarType,
+}
+
+/// Finished code for the GPU targets.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceCode {
+    /// The name of the kernel that computes a point per work item or thread, in every target.
+    pub entry: &'static str,
+    /// The name of the kernel that computes a row per work item, in OpenCL C and SPIR-V.
+    pub rows_entry: &'static str,
+    /// CUDA C.
+    pub cuda: &'static str,
+    /// PTX from NVRTC, when a library was found at build time.
+    pub ptx: Option<&'static str>,
+    /// HIP.
+    pub hip: &'static str,
+    /// AMDGPU code objects by architecture, when clang was found at build time.
+    pub hip_objects: &'static [(&'static str, &'static [u8])],
+    /// OpenCL C 1.2.
+    pub opencl: &'static str,
+    /// SPIR-V 1.0, little-endian words.
+    pub spirv: &'static [u8],
+}
+
+/// A kernel for one box of points on the CPU.
+///
+/// # Safety
+/// See [`BoxArgs`]: every point of the box and its footprint must lie inside the buffers, and outputs alias no field.
+pub type HostKernel = unsafe fn(&BoxArgs<'_>);
+
+/// The native kernel, once per instruction set.
+#[derive(Clone, Copy)]
+pub struct HostCode {
+    /// For any CPU of the architecture.
+    pub baseline: HostKernel,
+    /// For x86-64 with AVX2.
+    pub avx2: Option<HostKernel>,
+    /// For x86-64 with AVX-512 (F, VL, DQ, BW).
+    pub avx512: Option<HostKernel>,
+}
+
+/// A compiled kernel.
+pub struct KernelDesc {
+    /// The function's name.
+    pub name: &'static str,
+    /// The module that defines it.
+    pub module: &'static str,
+    /// The file that defines it, as the compiler was given it.
+    pub file: &'static str,
+    /// The line of the function.
+    pub line: u32,
+    /// Field parameters in order.
+    pub fields: &'static [FieldDesc],
+    /// Scalar parameters in order.
+    pub params: &'static [ParamDesc],
+    /// Types of the results in order.
+    pub outputs: &'static [ScalarType],
+    /// Distinct (field, offset) pairs read per point.
+    pub loads: u32,
+    /// Arithmetic operations per point.
+    pub flops: u32,
+    /// The least memory traffic per point: each field read once, each result written once.
+    pub bytes: u32,
+    /// Whether multiply and add may be fused (`#[stencil(contract)]`).
+    pub contract: bool,
+    /// The function as the user wrote it, for one point.
+    pub reference: fn(&mut PointArgs<'_>),
+    /// Native code.
+    pub host: HostCode,
+    /// Code for GPUs.
+    pub code: DeviceCode,
+}
+
+impl fmt::Debug for KernelDesc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}::{} ({}:{})", self.module, self.name, self.file, self.line)
+    }
+}
+
+/// A kernel of the program's registry; the macro submits one per kernel.
+pub struct Registered(pub &'static KernelDesc);
+
+inventory::collect!(Registered);
+
+/// Every kernel of the program, by module and name.
+pub fn registry() -> Vec<&'static KernelDesc> {
+    let mut kernels: Vec<_> = inventory::iter::<Registered>.into_iter().map(|registered| registered.0).collect();
+    kernels.sort_by_key(|kernel| (kernel.module, kernel.name));
+    kernels
+}

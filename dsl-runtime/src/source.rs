@@ -1,0 +1,236 @@
+//! Where the values of a field come from: a function of the point, an array, or a file.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use ndarray::{Array3, ArrayBase, ArrayView3, Axis, Data, Ix3, OwnedRepr};
+use ndarray_npy::{ReadNpyError, ReadNpyExt};
+
+use crate::element::Element;
+use crate::error::{Error, Result};
+use crate::geometry::Extent;
+
+/// A point of the grid by its global indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Point {
+    /// Along X.
+    pub i: i32,
+    /// Along Y.
+    pub j: i32,
+    /// Along Z.
+    pub k: i32,
+}
+
+/// Something that gives every point of a grid a value.
+///
+/// These do: functions and closures from a [`Point`] to the value (called from several threads), `ndarray` arrays and
+/// views of shape (nz, ny, nx), and paths of `.npy` files with such an array.
+pub trait Source<T: Element> {
+    /// Gets ready for a grid; `field` is the field's name, for messages.
+    fn open(self, field: &str, extent: Extent) -> Result<impl Planes<T>>;
+}
+
+/// The values of whole planes.
+pub trait Planes<T: Element> {
+    /// The bytes of the planes `planes`, rows after rows without gaps.
+    fn bytes(&self, planes: Range<usize>) -> Vec<u8>;
+}
+
+impl<T: Element, F: Fn(Point) -> T + Sync> Source<T> for F {
+    fn open(self, _: &str, extent: Extent) -> Result<impl Planes<T>> {
+        Ok(Function { function: self, extent })
+    }
+}
+
+struct Function<F> {
+    function: F,
+    extent: Extent,
+}
+
+impl<T: Element, F: Fn(Point) -> T + Sync> Planes<T> for Function<F> {
+    fn bytes(&self, planes: Range<usize>) -> Vec<u8> {
+        let [nx, ny, _] = self.extent.cells();
+        let rows = planes.start * ny..planes.end * ny;
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(rows.len().div_ceil(16)).max(1);
+        let part = |number: usize| {
+            let share = |number: usize| rows.start + rows.len() * number / threads;
+            let mut bytes = Vec::with_capacity((share(number + 1) - share(number)) * nx * size_of::<T>());
+            for row in share(number)..share(number + 1) {
+                for i in 0..nx {
+                    // An extent numbers its cells with an `i32`.
+                    let point = Point { i: i as i32, j: (row % ny) as i32, k: (row / ny) as i32 };
+                    (self.function)(point).append(&mut bytes);
+                }
+            }
+            bytes
+        };
+        if threads == 1 {
+            return part(0);
+        }
+        thread::scope(|scope| {
+            let part = &part;
+            let workers: Vec<_> = (0..threads).map(|number| scope.spawn(move || part(number))).collect();
+            let mut bytes = Vec::with_capacity(rows.len() * nx * size_of::<T>());
+            for worker in workers {
+                // A panic in the user's function goes on in the user's thread.
+                bytes.append(&mut worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            }
+            bytes
+        })
+    }
+}
+
+impl<T: Element, S: Data<Elem = T>> Source<T> for ArrayBase<S, Ix3> {
+    fn open(self, field: &str, extent: Extent) -> Result<impl Planes<T>> {
+        check_shape("the array", field, extent, self.shape())?;
+        Ok(Array(self))
+    }
+}
+
+impl<T: Element, S: Data<Elem = T>> Source<T> for &ArrayBase<S, Ix3> {
+    fn open(self, field: &str, extent: Extent) -> Result<impl Planes<T>> {
+        self.view().open(field, extent)
+    }
+}
+
+struct Array<S: Data>(ArrayBase<S, Ix3>);
+
+impl<T: Element, S: Data<Elem = T>> Planes<T> for Array<S> {
+    fn bytes(&self, planes: Range<usize>) -> Vec<u8> {
+        let part: ArrayView3<'_, T> = self.0.slice_axis(Axis(0), planes.into());
+        let mut bytes = Vec::with_capacity(part.len() * size_of::<T>());
+        part.iter().for_each(|value| value.append(&mut bytes));
+        bytes
+    }
+}
+
+fn check_shape(what: &str, field: &str, extent: Extent, found: &[usize]) -> Result<()> {
+    let (z, y, x) = extent.shape();
+    if found == [z, y, x] {
+        return Ok(());
+    }
+    Err(Error::Shape { what: what.into(), field: field.into(), expected: vec![z, y, x], found: found.to_vec() })
+}
+
+impl<T: Element> Source<T> for &Path {
+    fn open(self, field: &str, extent: Extent) -> Result<impl Planes<T>> {
+        read_npy::<T>(self, field, extent)
+    }
+}
+
+impl<T: Element> Source<T> for PathBuf {
+    fn open(self, field: &str, extent: Extent) -> Result<impl Planes<T>> {
+        read_npy::<T>(&self, field, extent)
+    }
+}
+
+impl<T: Element> Source<T> for &str {
+    fn open(self, field: &str, extent: Extent) -> Result<impl Planes<T>> {
+        read_npy::<T>(Path::new(self), field, extent)
+    }
+}
+
+/// The array in a file, if it fits.
+fn read_npy<T: Element>(path: &Path, field: &str, extent: Extent) -> Result<Array<OwnedRepr<T>>> {
+    let failed = |reason: String| Error::Read { path: path.into(), reason };
+    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    let array = Array3::<T>::read_npy(BufReader::new(file)).map_err(|error| failed(explain(error, T::TYPE.name())))?;
+    check_shape(&format!("the array in {}", path.display()), field, extent, array.shape())?;
+    Ok(Array(array))
+}
+
+fn explain(error: ReadNpyError, wanted: &str) -> String {
+    match error {
+        ReadNpyError::WrongNdim(_, found) => format!("its array has {found} dimensions, and a field has 3"),
+        ReadNpyError::WrongDescriptor(found) => {
+            format!("its array has cells of type {found}, and the field has {wanted}")
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::s;
+
+    fn extent() -> Extent {
+        Extent::new([5, 3, 40]).unwrap()
+    }
+
+    fn number(p: Point) -> f64 {
+        f64::from(p.i + 100 * p.j + 10_000 * p.k)
+    }
+
+    fn values<T: Element>(source: impl Source<T>, planes: Range<usize>) -> Vec<T> {
+        let bytes = source.open("u", extent()).unwrap().bytes(planes);
+        bytes.chunks_exact(size_of::<T>()).map(T::from_slice).collect()
+    }
+
+    fn expected(planes: Range<usize>) -> Vec<f64> {
+        let points = planes.flat_map(|k| (0..3).flat_map(move |j| (0..5).map(move |i| (i, j, k as i32))));
+        points.map(|(i, j, k)| number(Point { i, j, k })).collect()
+    }
+
+    #[test]
+    fn functions_closures_and_arrays_of_any_order_give_the_same_planes() {
+        let array = Array3::from_shape_fn(extent().shape(), |(k, j, i)| {
+            number(Point { i: i as i32, j: j as i32, k: k as i32 })
+        });
+        let mut turned = Array3::zeros((5, 3, 40));
+        turned.assign(&array.view().reversed_axes());
+        for planes in [0..40, 0..1, 39..40, 7..31, 4..4] {
+            let expected = expected(planes.clone());
+            assert_eq!(values(number, planes.clone()), expected);
+            assert_eq!(
+                values(|p: Point| number(p) as f32, planes.clone()),
+                expected.iter().map(|&v| v as f32).collect::<Vec<_>>()
+            );
+            assert_eq!(values(&array, planes.clone()), expected);
+            assert_eq!(values(array.clone(), planes.clone()), expected);
+            assert_eq!(values(turned.view().reversed_axes(), planes.clone()), expected);
+            assert_eq!(values(array.slice(s![.., .., ..]), planes.clone()), expected);
+        }
+    }
+
+    #[test]
+    fn a_panic_in_the_function_keeps_its_message() {
+        let source = |p: Point| -> f64 { if p.k == 39 { panic!("no value at {}", p.k) } else { 0.0 } };
+        let panic = std::panic::catch_unwind(|| values(source, 0..40)).unwrap_err();
+        assert_eq!(crate::backend::panic_message(panic.as_ref()), "no value at 39");
+    }
+
+    #[test]
+    fn another_shape_is_refused_with_both_shapes() {
+        let error = Source::open(Array3::<f32>::zeros((5, 3, 40)), "u", extent()).map(|_| ()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the array has shape (5, 3, 40), and the grid of field `u` needs (40, 3, 5) (Z, Y, X: the last index runs along X)"
+        );
+    }
+
+    #[test]
+    fn files_are_read_and_unfit_ones_are_refused_with_a_reason() {
+        let folder = crate::testing::Folder::new("source");
+        let array = Array3::from_shape_fn(extent().shape(), |(k, j, i)| (i + 100 * j + 10_000 * k) as f64);
+        let good = folder.path("good.npy");
+        ndarray_npy::write_npy(&good, &array).unwrap();
+        assert_eq!(values::<f64>(good.as_path(), 3..5), expected(3..5));
+        assert_eq!(values::<f64>(good.to_str().unwrap(), 3..5), expected(3..5));
+        let flat = folder.path("flat.npy");
+        ndarray_npy::write_npy(&flat, &ndarray::Array1::<f64>::zeros(7)).unwrap();
+        std::fs::write(folder.path("text.npy"), "not an array").unwrap();
+        let reason = |error: Result<()>| match error.unwrap_err() {
+            Error::Read { reason, .. } => reason,
+            other => panic!("{other}"),
+        };
+        let open = |name: &str| Source::<f64>::open(folder.path(name), "u", extent()).map(|_| ());
+        assert!(reason(open("flat.npy")).contains("dimensions"));
+        assert!(!reason(open("text.npy")).is_empty() && !reason(open("absent.npy")).is_empty());
+        let single = Source::<f32>::open(good, "u", extent()).map(|_| ());
+        assert_eq!(reason(single), "its array has cells of type '<f8', and the field has f32");
+    }
+}
