@@ -1,0 +1,273 @@
+//! `polyhalo inspect`: what the stencils of a source file become.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use polyhalo_codegen::emit::{Code, CudaC, EMITTERS, Emitter, Target, text::ir::show};
+use polyhalo_codegen::front::{Compiled, SourceKernel, kernels_of_file};
+use polyhalo_codegen::ir::Axis;
+use polyhalo_codegen::offline::{Cache, Outcome, nvrtc};
+use polyhalo_codegen::{Diagnostic, analyse};
+
+use crate::Failure;
+
+/// Arguments of `polyhalo inspect`.
+#[derive(Args)]
+pub(crate) struct Inspect {
+    /// A Rust source file with `#[stencil]` functions.
+    file: PathBuf,
+    /// Only the stencil of this name.
+    #[arg(long)]
+    kernel: Option<String>,
+    /// What to show besides the summary; may be given several times.
+    #[arg(long, value_enum)]
+    target: Vec<Show>,
+    /// Write each text into a file of this folder instead of showing it; SPIR-V also as a binary module.
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
+/// A form of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum Show {
+    /// Your function.
+    Rust,
+    /// The intermediate form: closures inlined, loops unrolled.
+    Ir,
+    /// Native Rust for the CPU.
+    Host,
+    /// CUDA C.
+    Cuda,
+    /// PTX, compiled by NVRTC from the CUDA C.
+    Ptx,
+    /// HIP.
+    Hip,
+    /// OpenCL C.
+    Opencl,
+    /// SPIR-V, disassembled.
+    Spirv,
+    /// All of them.
+    All,
+}
+
+impl Show {
+    const EACH: [Show; 8] =
+        [Show::Rust, Show::Ir, Show::Host, Show::Cuda, Show::Ptx, Show::Hip, Show::Opencl, Show::Spirv];
+
+    /// The emitter behind a form, where there is one.
+    fn target(self) -> Option<Target> {
+        match self {
+            Show::Host => Some(Target::Native),
+            Show::Cuda => Some(Target::Cuda),
+            Show::Hip => Some(Target::Hip),
+            Show::Opencl => Some(Target::OpenCl),
+            Show::Spirv => Some(Target::SpirV),
+            Show::Rust | Show::Ir | Show::Ptx | Show::All => None,
+        }
+    }
+
+    /// The word on the command line, and the ending of a file in `--out`.
+    fn name(self) -> &'static str {
+        match self {
+            Show::Rust => "rust",
+            Show::Ir => "ir",
+            Show::Host => "host",
+            Show::Cuda => "cuda",
+            Show::Ptx => "ptx",
+            Show::Hip => "hip",
+            Show::Opencl => "opencl",
+            Show::Spirv => "spirv",
+            Show::All => "all",
+        }
+    }
+
+    fn extension(self) -> &'static str {
+        match self {
+            Show::Rust => "rs",
+            Show::Ir => "ir",
+            Show::Host => "host.rs",
+            Show::Ptx => "ptx",
+            Show::Spirv => "spvasm",
+            Show::Cuda | Show::Hip | Show::Opencl => self.target().map_or("txt", Target::extension),
+            Show::All => "txt",
+        }
+    }
+}
+
+impl Inspect {
+    pub(crate) fn run(&self) -> Result<(), Failure> {
+        let text = std::fs::read_to_string(&self.file)
+            .map_err(|error| format!("can't read {}: {error}", self.file.display()))?;
+        let source = kernels_of_file(&text).map_err(|error| {
+            let at = error.span().start();
+            format!("{}:{}:{}: not Rust: {error}", self.file.display(), at.line, at.column + 1)
+        })?;
+        let chosen: Vec<&SourceKernel> = source
+            .kernels
+            .iter()
+            .filter(|kernel| self.kernel.as_ref().is_none_or(|name| *name == kernel.name))
+            .collect();
+        if chosen.is_empty() {
+            return Err(self.nothing(&source.kernels).into());
+        }
+        if let Some(folder) = &self.out {
+            std::fs::create_dir_all(folder).map_err(|error| format!("can't create {}: {error}", folder.display()))?;
+        }
+        let mut out = std::io::stdout().lock();
+        let mut refused = 0;
+        for kernel in chosen {
+            match self.compile(kernel) {
+                Ok(compiled) => self.show(&mut out, kernel, &compiled, &text)?,
+                Err(diagnostics) => {
+                    refused += 1;
+                    diagnostics.iter().for_each(|diagnostic| eprintln!("error: {}:{diagnostic}", self.file.display()));
+                }
+            }
+        }
+        match refused {
+            0 => Ok(()),
+            1 => Err("one stencil does not compile".into()),
+            n => Err(format!("{n} stencils do not compile").into()),
+        }
+    }
+
+    fn nothing(&self, all: &[SourceKernel]) -> String {
+        let file = self.file.display();
+        let names: Vec<&str> = all.iter().map(|kernel| kernel.name.as_str()).collect();
+        match (&self.kernel, names.is_empty()) {
+            (_, true) => format!("{file} has no function with the attribute #[stencil]"),
+            (Some(name), false) => format!("{file} has no stencil `{name}`; it has {}", names.join(", ")),
+            (None, false) => unreachable!("without --kernel every stencil is chosen"),
+        }
+    }
+
+    fn compile(&self, kernel: &SourceKernel) -> Result<Compiled, Vec<Diagnostic>> {
+        if let Err(message) = &kernel.options {
+            let line = u32::try_from(kernel.line).unwrap_or(0);
+            let place = polyhalo_codegen::ir::Place { line, ..Default::default() };
+            return Err(vec![Diagnostic::new(place, message.clone())]);
+        }
+        let mut compiled = kernel.compile().map_err(|refused| refused.diagnostics)?;
+        compiled.name_file(&self.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default());
+        Ok(compiled)
+    }
+
+    fn show(
+        &self,
+        out: &mut impl Write,
+        kernel: &SourceKernel,
+        compiled: &Compiled,
+        text: &str,
+    ) -> Result<(), Failure> {
+        writeln!(out, "{}", summary(&self.file, kernel, compiled))?;
+        for show in self.targets() {
+            let shown = form(show, kernel, compiled, text);
+            match (&self.out, shown) {
+                (None, Ok(shown)) => writeln!(out, "---- {} ----\n{}", show.name(), shown.trim_end())?,
+                (None, Err(reason)) => writeln!(out, "---- {} ----\nnot available: {reason}", show.name())?,
+                (Some(folder), Ok(shown)) => {
+                    let file = folder.join(format!("{}.{}", kernel.name, show.extension()));
+                    save(&file, shown.as_bytes())?;
+                    writeln!(out, "wrote {}", file.display())?;
+                    if let Some(Code::Words(_)) = show.target().map(|target| emit(target, compiled)) {
+                        let file = folder.join(format!("{}.{}", kernel.name, Target::SpirV.extension()));
+                        save(&file, &emit(Target::SpirV, compiled).bytes())?;
+                        writeln!(out, "wrote {}", file.display())?;
+                    }
+                }
+                (Some(_), Err(reason)) => writeln!(out, "no {}: {reason}", show.name())?,
+            }
+        }
+        Ok(())
+    }
+
+    fn targets(&self) -> Vec<Show> {
+        let mut targets = match (self.target.contains(&Show::All), self.target.is_empty(), &self.out) {
+            (true, _, _) | (false, true, Some(_)) => Show::EACH.to_vec(),
+            (false, ..) => self.target.clone(),
+        };
+        targets.sort();
+        targets.dedup();
+        targets
+    }
+}
+
+fn save(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    std::fs::write(file, bytes).map_err(|error| format!("can't write {}: {error}", file.display()).into())
+}
+
+fn emit(target: Target, compiled: &Compiled) -> Code {
+    let emitter = EMITTERS.iter().find(|emitter| emitter.target() == target);
+    emitter.expect("every target has an emitter").emit(&compiled.kernel)
+}
+
+/// One form of the kernel, or why it is not to be had.
+fn form(show: Show, kernel: &SourceKernel, compiled: &Compiled, text: &str) -> Result<String, String> {
+    match show {
+        Show::Rust => Ok(kernel.text(text)),
+        Show::Ir => Ok(show_ir(compiled)),
+        Show::Ptx => {
+            let cuda = CudaC.emit(&compiled.kernel).readable();
+            match nvrtc::ptx(&Cache::open(None), &cuda, &compiled.kernel.name, 70, compiled.kernel.contract) {
+                Outcome::Built(ptx) => Ok(ptx),
+                Outcome::Absent(reason) | Outcome::Rejected(reason) => Err(reason),
+            }
+        }
+        Show::Host | Show::Cuda | Show::Hip | Show::Opencl | Show::Spirv => {
+            Ok(emit(show.target().expect("these have emitters"), compiled).readable())
+        }
+        Show::All => unreachable!("`all` is taken apart before"),
+    }
+}
+
+fn show_ir(compiled: &Compiled) -> String {
+    show(&compiled.kernel)
+}
+
+/// Parameters, halos with the lines that ask for them, and costs.
+fn summary(file: &Path, source: &SourceKernel, compiled: &Compiled) -> String {
+    let kernel = &compiled.kernel;
+    let analysis = analyse(kernel);
+    let mut text = format!("stencil {} ({}:{})\n", kernel.name, file.display(), source.line);
+    let mut line = |args: std::fmt::Arguments<'_>| writeln!(text, "{args}").expect("a string takes everything");
+    for (id, field) in kernel.fields.enumerate() {
+        let footprint = &analysis.footprints[id.index()];
+        line(format_args!("  field  {}: {}, {} reads", field.name, field.ty, footprint.reads.len()));
+        for axis in Axis::ALL {
+            for (sign, side) in [(-1, '-'), (1, '+')] {
+                let reach = footprint.reach(axis, sign);
+                if let Some((offset, place)) = reach.because {
+                    line(format_args!(
+                        "           halo {} on {side}{} because of {}[{offset}] in line {}",
+                        reach.cells,
+                        axis.name(),
+                        field.name,
+                        place.line
+                    ));
+                }
+            }
+        }
+    }
+    for param in kernel.params.iter() {
+        line(format_args!("  scalar {}: {}", param.name, param.ty));
+    }
+    for output in kernel.outputs.iter() {
+        line(format_args!("  result {}", output.ty));
+    }
+    line(format_args!(
+        "  per point: {} loads, {} stores, {} flops, at least {} bytes, {:.3} flops/byte",
+        analysis.loads,
+        analysis.stores,
+        analysis.flops,
+        analysis.bytes,
+        analysis.intensity()
+    ));
+    if kernel.contract {
+        line(format_args!(
+            "  multiply and add may be fused (#[stencil(contract)]): results may differ between targets"
+        ));
+    }
+    text
+}

@@ -1,0 +1,52 @@
+//! The command-line program: inspect generated kernels, list devices, check optional tools.
+
+mod devices;
+mod doctor;
+mod inspect;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// 3-D stencils written once in annotated Rust, for any vendor's GPUs and for CPUs.
+#[derive(Parser)]
+#[command(name = "polyhalo", version, about, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show what the stencils of a Rust source file become, without compiling your crate.
+    Inspect(inspect::Inspect),
+    /// List back ends and devices, and say why an absent one is absent.
+    Devices(devices::Devices),
+    /// Check the optional tools, and say what each gives and how to install it.
+    Doctor(doctor::Doctor),
+}
+
+/// What went wrong, in one readable paragraph.
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Inspect(inspect) => inspect.run(),
+        Command::Devices(devices) => devices.run(),
+        Command::Doctor(doctor) => doctor.run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        // A reader such as `head` that has seen enough is no failure.
+        Err(failure) if is_broken_pipe(&*failure) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn is_broken_pipe(failure: &(dyn std::error::Error + 'static)) -> bool {
+    let io = failure.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
