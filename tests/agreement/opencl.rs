@@ -1,0 +1,194 @@
+//! OpenCL C and SPIR-V, through the runtime's devices.
+
+use polyhalo_codegen::emit::text::{entry_point, rows_entry_point};
+use polyhalo_codegen::emit::{Emitter, OpenClC, SpirV};
+use polyhalo_codegen::ir::{Binary, ExprKind, Function, Type};
+use polyhalo_codegen::offline::require::available;
+use polyhalo_codegen::{Verified, analyse};
+use polyhalo_runtime::Result;
+use polyhalo_runtime::backend::host::BoxArgs;
+use polyhalo_runtime::backend::opencl::{Facts, OpenCl};
+use polyhalo_runtime::backend::reference::PointArgs;
+use polyhalo_runtime::backend::{
+    Backend, BufferId, Cells, Device, DeviceKind, Launch, OpenClForm, OpenOptions, Place, QueueId,
+};
+use polyhalo_runtime::kernel::{DeviceCode, FieldDesc, HostCode, KernelDesc, ParamDesc, Read};
+use polyhalo_runtime::layout::{Layout, Region};
+
+use super::case::{Output, Values, scalar_type};
+use super::{Case, cases, none_failed};
+
+/// The platforms that tests/install can provide, by the words of `POLYHALO_REQUIRE`.
+const PLATFORMS: [(&str, &str); 2] = [("pocl", "Portable Computing Language"), ("intel", "Intel")];
+
+/// Runs all kernels on every OpenCL device, in each form that it takes, with both entry points.
+///
+/// # Panics
+/// When a platform is required and missing, a kernel does not build, a result is not the interpreter's, or anything else
+/// is touched.
+pub fn check(kernels: &[Verified]) {
+    let all = OpenCl.facts();
+    for (tool, platform) in PLATFORMS {
+        let is_there = all.iter().any(|facts| facts.platform_name.contains(platform));
+        let reason = || format!("no OpenCL platform is called `{platform}`: {}", OpenCl.devices().absent.join("; "));
+        let _ = available(tool, is_there.then_some(()).ok_or_else(reason));
+    }
+    let failures: Vec<String> = all.iter().flat_map(|facts| failures(facts, kernels)).collect();
+    none_failed(&failures);
+}
+
+/// What goes wrong on a device.
+fn failures(facts: &Facts, kernels: &[Verified]) -> Vec<String> {
+    let forms = [(facts.takes_source, OpenClForm::Source), (facts.takes_spirv, OpenClForm::SpirV)];
+    let mut failures = Vec::new();
+    for (_, opencl_form) in forms.into_iter().filter(|(is_taken, _)| *is_taken) {
+        let options = OpenOptions { opencl_form, ..OpenOptions::default() };
+        let device = match OpenCl.open(facts.info.ordinal, &options) {
+            Ok(device) => device,
+            Err(error) => {
+                failures.push(format!("{}: {error}", facts.info));
+                continue;
+            }
+        };
+        let kernels = kernels.iter().filter(|kernel| is_exact(facts, kernel));
+        failures.extend(
+            kernels.flat_map(|kernel| [Entry::Usual, Entry::Other].map(|entry| (kernel, entry))).filter_map(
+                |(kernel, entry)| {
+                    let failure = failure(device.as_ref(), kernel, entry)?;
+                    Some(format!("{} with the {entry:?} entry point: {failure}", device.summary()))
+                },
+            ),
+        );
+    }
+    failures
+}
+
+/// Whether the device promises every bit of the kernel. CPUs have kept more than they promise.
+fn is_exact(facts: &Facts, kernel: &Verified) -> bool {
+    let doubles = kernel.exprs.iter().any(|expr| expr.ty == Type::F64);
+    let rounded = kernel
+        .exprs
+        .iter()
+        .filter(|expr| expr.ty == Type::F32)
+        .any(|expr| matches!(expr.kind, ExprKind::Binary(Binary::Div, ..) | ExprKind::Call(Function::Sqrt, _)));
+    (facts.info.fp64 || !doubles) && (facts.rounds_f32_division || facts.info.kind == DeviceKind::Cpu || !rounded)
+}
+
+/// Which of the two entry points a device is made to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entry {
+    /// The one that it chooses.
+    Usual,
+    /// The other one, over work items that were meant for the first.
+    Other,
+}
+
+/// What goes wrong with a kernel.
+fn failure(device: &dyn Device, kernel: &Verified, entry: Entry) -> Option<String> {
+    let desc = descriptor(kernel, entry);
+    cases(kernel).iter().find_map(|case| {
+        let found = match run(device, desc, case) {
+            Ok(found) => found,
+            Err(error) => return Some(format!("{error}\n{case}")),
+        };
+        // Items for rows are numbered along Y and Z. Where they compute points, they are taken for X and Y, and reach a
+        // corner of the box only. Items for points reach every row, which some compute again, as no axis is longer than
+        // the one before.
+        let are_rows = device.summary().contains("row per work-item");
+        let is_corner = entry == Entry::Other && are_rows;
+        let [_, ny, nz] = case.range.size().map(|points| points as i64);
+        let lo = case.range.lo;
+        let corner = |cell: [i64; 3]| cell[0] < lo[0] + ny && cell[1] < lo[1] + nz && cell[2] == lo[2];
+        let wrong = case.difference(&found, |cell| !is_corner || corner(cell));
+        wrong.map(|wrong| format!("{wrong}\n{case}"))
+    })
+}
+
+/// The bytes of the results after a run.
+fn run(device: &dyn Device, desc: &'static KernelDesc, case: &Case<'_>) -> Result<Vec<Vec<u8>>> {
+    let kernel = device.load(desc)?;
+    let fields = case.fields.iter().map(|field| upload(device, field)).collect::<Result<Vec<_>>>()?;
+    let results =
+        case.outputs.iter().map(|Output { before, .. }| upload(device, before)).collect::<Result<Vec<_>>>()?;
+    let of_field: Vec<Cells> = case.of_field.iter().map(|field| fields[*field]).collect();
+    let launch = Launch {
+        kernel,
+        outputs: &results,
+        fields: &of_field,
+        scalars: &case.scalar_bits(),
+        strides: case.strides,
+        range: case.range,
+    };
+    device.launch(QueueId::COMPUTE, &launch)?;
+    let layouts = case.outputs.iter().map(|output| &output.before.layout);
+    let found = results.iter().zip(layouts).map(|(result, layout)| download(device, result.buffer, layout)).collect();
+    for cells in fields.iter().chain(&results) {
+        device.free(cells.buffer);
+    }
+    found
+}
+
+fn upload(device: &dyn Device, values: &Values) -> Result<Cells> {
+    let buffer = device.alloc(&values.layout)?;
+    let region = Region::run(0, values.layout.bytes);
+    device.write(QueueId::COMPUTE, Place { buffer, region: &region }, &values.bytes())?;
+    Ok(Cells { buffer, origin: values.layout.origin })
+}
+
+fn download(device: &dyn Device, buffer: BufferId, layout: &Layout) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; layout.bytes];
+    device.read(QueueId::COMPUTE, Place { buffer, region: &Region::run(0, layout.bytes) }, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// A descriptor as the macro would leave it, without code for the CPU.
+fn descriptor(kernel: &Verified, entry: Entry) -> &'static KernelDesc {
+    fn point(_: &mut PointArgs<'_>) {
+        unreachable!("only OpenCL devices get this kernel");
+    }
+    unsafe fn rows(_: &BoxArgs<'_>) {
+        unreachable!("only OpenCL devices get this kernel");
+    }
+    let analysis = analyse(kernel);
+    let fields = kernel.fields.iter().zip(&analysis.footprints).map(|(field, footprint)| {
+        let reads = footprint.reads.iter().map(|(offset, place)| Read { offset: offset.0, line: place.line });
+        FieldDesc { name: leaked(&field.name), ty: scalar_type(field.ty), reads: reads.collect::<Vec<_>>().leak() }
+    });
+    let params = kernel.params.iter().map(|param| ParamDesc { name: leaked(&param.name), ty: scalar_type(param.ty) });
+    let outputs = kernel.outputs.iter().map(|output| scalar_type(output.ty));
+    let [points, rows_entry] = [entry_point(&kernel.name), rows_entry_point(&kernel.name)].map(|name| leaked(&name));
+    let (entry, rows_entry) = match entry {
+        Entry::Usual => (points, rows_entry),
+        Entry::Other => (rows_entry, points),
+    };
+    let count = |number: usize| u32::try_from(number).expect("kernels are small");
+    Box::leak(Box::new(KernelDesc {
+        name: leaked(&kernel.name),
+        module: module_path!(),
+        file: file!(),
+        line: line!(),
+        fields: fields.collect::<Vec<_>>().leak(),
+        params: params.collect::<Vec<_>>().leak(),
+        outputs: outputs.collect::<Vec<_>>().leak(),
+        loads: count(analysis.loads),
+        flops: count(analysis.flops),
+        bytes: count(analysis.bytes),
+        contract: kernel.contract,
+        reference: point,
+        host: HostCode { baseline: rows, avx2: None, avx512: None },
+        code: DeviceCode {
+            entry,
+            rows_entry,
+            cuda: "",
+            ptx: None,
+            hip: "",
+            hip_objects: &[],
+            opencl: leaked(&OpenClC.emit(kernel).readable()),
+            spirv: SpirV.emit(kernel).bytes().leak(),
+        },
+    }))
+}
+
+fn leaked(text: &str) -> &'static str {
+    text.to_owned().leak()
+}

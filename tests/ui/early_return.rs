@@ -1,0 +1,11 @@
+use polyhalo::prelude::*;
+
+#[stencil]
+fn kernel(u: &Field<f64>, a: f64) -> f64 {
+    if u[HERE] > a {
+        return a;
+    }
+    u[HERE]
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use polyhalo::prelude::*;
+
+#[stencil]
+struct Kernel;
+
+fn main() {}
