@@ -56,6 +56,8 @@ const UNSAFE: &[&str] = &[
     "codegen/src/offline/nvrtc/",
     "codegen/src/offline/nvrtc.rs",
     "codegen/src/offline/processes.rs",
+    // Runs kernels that were compiled a moment ago.
+    "tests/agreement/",
     "bench/",
 ];
 

@@ -49,20 +49,26 @@ impl Random {
         items[self.below(items.len())]
     }
 
-    /// Mostly ordinary numbers of both signs and several magnitudes; sometimes a special one, rarely one without bounds
-    /// or none at all.
+    /// Mostly ordinary numbers of both signs and several magnitudes; often small whole ones, which may be equal; sometimes
+    /// one at the end of a range, rarely one without bounds or none at all.
     pub fn value(&mut self, ty: Type) -> Value {
         match (ty, self.below(120)) {
             (Type::Bool, kind) => Value::Bool(kind % 2 == 0),
-            (Type::F64, 0) => Value::F64(self.pick(&[f64::INFINITY, f64::NEG_INFINITY, f64::NAN])),
-            (Type::F32, 0) => Value::F32(self.pick(&[f32::INFINITY, f32::NEG_INFINITY, f32::NAN])),
-            (Type::F64, 1) => Value::F64(f64::from_bits(self.bits())),
-            (Type::F32, 1) => Value::F32(f32::from_bits(self.bits() as u32)),
-            (Type::F64, 2..=9) => Value::F64(self.pick(&SPECIAL_F64)),
-            (Type::F32, 2..=9) => Value::F32(self.pick(&SPECIAL_F32)),
+            (Type::F64, 0..=2) => Value::F64(self.pick(&[f64::INFINITY, f64::NEG_INFINITY, f64::NAN])),
+            (Type::F32, 0..=2) => Value::F32(self.pick(&[f32::INFINITY, f32::NEG_INFINITY, f32::NAN])),
+            (Type::F64, 3) => Value::F64(f64::from_bits(self.bits())),
+            (Type::F32, 3) => Value::F32(f32::from_bits(self.bits() as u32)),
+            (Type::F64, 4..=9) => Value::F64(self.pick(&SPECIAL_F64)),
+            (Type::F32, 4..=9) => Value::F32(self.pick(&SPECIAL_F32)),
+            (Type::F64, 10..=39) => Value::F64(self.whole()),
+            (Type::F32, 10..=39) => Value::F32(self.whole() as f32),
             (Type::F64, _) => Value::F64(self.ordinary()),
             (Type::F32, _) => Value::F32(self.ordinary() as f32),
         }
+    }
+
+    fn whole(&mut self) -> f64 {
+        self.pick(&[-2.0, -1.0, 0.0, 1.0, 2.0])
     }
 
     fn ordinary(&mut self) -> f64 {
@@ -95,6 +101,7 @@ pub fn kernel(name: &str, seed: u64, limits: Limits) -> Verified {
         left: limits.expressions,
         line: 10,
         readable: Vec::new(),
+        unread: Vec::new(),
     };
     draft.signature(limits.reach);
     let outputs: Vec<Id<Output>> = draft.kernel.outputs.ids().collect();
@@ -124,6 +131,8 @@ struct Draft {
     line: u32,
     /// Locals that have a value here.
     readable: Vec<Id<Local>>,
+    /// Those among them, and others, whose last value has not been read.
+    unread: Vec<Id<Local>>,
 }
 
 impl Draft {
@@ -170,15 +179,14 @@ impl Draft {
     }
 
     fn stores(&mut self, depth: usize, outputs: &[Id<Output>], block: &mut Vec<Stmt>) {
-        if depth > 0 && self.left > 0 && !outputs.is_empty() && self.random.once_in(3) {
-            let condition = self.expr(Type::Bool, 2);
-            let place = self.place();
+        if depth > 0 && self.left > 0 && !outputs.is_empty() && self.random.once_in(2) {
+            let (condition, place) = (self.condition(), self.place());
             let (then, otherwise) = (self.block(depth - 1, outputs), self.block(depth - 1, outputs));
             block.push(Stmt::If { condition, then, otherwise, place });
             return;
         }
         for output in outputs {
-            let value = self.expr(self.kernel.outputs[*output].ty, 5);
+            let value = self.value(self.kernel.outputs[*output].ty, 4);
             block.push(Stmt::Store { output: *output, value, place: self.place() });
         }
     }
@@ -197,25 +205,26 @@ impl Draft {
                 let value = self.expr(ty, 4);
                 let local = self.declare(ty);
                 block.push(Stmt::Let { local, value: Some(value), place: self.place() });
-                self.readable.push(local);
+                self.know(local);
             }
-            2 | 3 if !targets.is_empty() => {
+            2 if !targets.is_empty() => {
                 let local = self.random.pick(&targets);
                 self.assign(local, block);
             }
-            4 if depth > 0 => {
-                let condition = self.expr(Type::Bool, 3);
-                let place = self.place();
-                let then = self.block(depth - 1, &[]);
+            3 if depth > 0 && !targets.is_empty() => {
+                let local = self.random.pick(&targets);
+                let (condition, place) = (self.condition(), self.place());
+                let mut then = self.block(depth - 1, &[]);
+                self.assign(local, &mut then);
                 let otherwise = if self.random.once_in(2) { vec![] } else { self.block(depth - 1, &[]) };
                 block.push(Stmt::If { condition, then, otherwise, place });
             }
-            5 => {
+            4 | 5 => {
                 let ty = self.random.pick(&TYPES);
                 let local = self.declare(ty);
                 block.push(Stmt::Let { local, value: None, place: self.place() });
                 self.first_value(local, depth, block);
-                self.readable.push(local);
+                self.know(local);
             }
             _ => {}
         }
@@ -226,8 +235,7 @@ impl Draft {
         if depth == 0 || self.random.once_in(6) {
             return self.assign(local, block);
         }
-        let condition = self.expr(Type::Bool, 2);
-        let place = self.place();
+        let (condition, place) = (self.condition(), self.place());
         let [then, otherwise] = [(); 2].map(|()| {
             let mut arm = if self.random.once_in(2) { vec![] } else { self.block(depth - 1, &[]) };
             self.first_value(local, depth - 1, &mut arm);
@@ -237,8 +245,54 @@ impl Draft {
     }
 
     fn assign(&mut self, local: Id<Local>, block: &mut Vec<Stmt>) {
-        let value = self.expr(self.kernel.locals[local].ty, 3);
+        let ty = self.kernel.locals[local].ty;
+        let value = if ty.is_float() { self.value(ty, 3) } else { self.condition() };
         block.push(Stmt::Assign { local, value, place: self.place() });
+        self.unread.push(local);
+    }
+
+    /// From here on the local has a value.
+    fn know(&mut self, local: Id<Local>) {
+        self.readable.push(local);
+        self.unread.push(local);
+    }
+
+    /// A local of such a type that has a value which nobody has read: whatever is wrong with it would stay hidden.
+    fn unread(&mut self, wanted: impl Fn(Type) -> bool) -> Option<Id<Expr>> {
+        let here = |local: &Id<Local>| self.readable.contains(local) && wanted(self.kernel.locals[*local].ty);
+        let local = self.unread.iter().copied().find(here)?;
+        Some(self.read(local))
+    }
+
+    fn read(&mut self, local: Id<Local>) -> Id<Expr> {
+        self.unread.retain(|unread| *unread != local);
+        self.push(ExprKind::Local(local), self.kernel.locals[local].ty)
+    }
+
+    /// A number that depends on some locals that were not read before.
+    fn value(&mut self, ty: Type, depth: usize) -> Id<Expr> {
+        let mut value = self.expr(ty, depth);
+        for _ in 0..3 {
+            let Some(mut local) = self.unread(Type::is_float) else { break };
+            if self.kernel.exprs[local].ty != ty {
+                local = self.push(ExprKind::Cast(local), ty);
+            }
+            let op = self.random.pick(&[Binary::Add, Binary::Sub]);
+            value = self.push(ExprKind::Binary(op, value, local), ty);
+        }
+        value
+    }
+
+    /// A truth value that depends on a local that was not read before.
+    fn condition(&mut self) -> Id<Expr> {
+        let value = self.expr(Type::Bool, 3);
+        match self.unread(|ty| ty == Type::Bool) {
+            None => value,
+            Some(local) => {
+                let op = self.random.pick(&[Binary::And, Binary::Or, Binary::Eq, Binary::Ne]);
+                self.push(ExprKind::Binary(op, local, value), Type::Bool)
+            }
+        }
     }
 
     fn declare(&mut self, ty: Type) -> Id<Local> {
@@ -299,6 +353,8 @@ impl Draft {
             return ExprKind::Unary(Unary::Not, self.expr(Type::Bool, depth));
         }
         let op = self.operation(|kind| kind != BinaryKind::Arithmetic);
+        // What is computed is seldom equal to anything.
+        let depth = if op.kind() == BinaryKind::Comparison { self.random.below(depth + 1) } else { depth };
         let ty = match op {
             Binary::And | Binary::Or => Type::Bool,
             Binary::Eq | Binary::Ne => self.random.pick(&TYPES),
@@ -314,17 +370,22 @@ impl Draft {
 
     fn pair(&mut self, op: Binary, ty: Type, depth: usize) -> ExprKind {
         let a = self.expr(ty, depth);
-        // An expression may be used twice.
-        let b = if self.random.once_in(16) { a } else { self.expr(ty, depth) };
+        // An expression may be used twice; a comparison with itself tells numbers from what is none.
+        let twice = if op.kind() == BinaryKind::Comparison { 5 } else { 16 };
+        let b = if self.random.once_in(twice) { a } else { self.expr(ty, depth) };
         ExprKind::Binary(op, a, b)
     }
 
     fn leaf(&mut self, ty: Type) -> Id<Expr> {
+        let of_type = |local: &Id<Local>| self.kernel.locals[*local].ty == ty;
+        let locals: Vec<Id<Local>> = self.readable.iter().copied().filter(of_type).collect();
+        if !locals.is_empty() && self.random.once_in(3) {
+            let local = self.random.pick(&locals);
+            return self.read(local);
+        }
         let mut kinds = vec![ExprKind::Literal(self.random.value(ty))];
         let params = self.kernel.params.enumerate().filter(|(_, param)| param.ty == ty);
         kinds.extend(params.map(|(id, _)| ExprKind::Param(id)));
-        let locals = self.readable.iter().filter(|local| self.kernel.locals[**local].ty == ty);
-        kinds.extend(locals.map(|local| ExprKind::Local(*local)));
         let fields: Vec<Id<Field>> = self.kernel.fields.ids().filter(|id| self.kernel.fields[*id].ty == ty).collect();
         for field in fields {
             let reach = self.reaches[field.index()];
@@ -340,6 +401,7 @@ impl Draft {
 mod tests {
     use super::*;
     use crate::analyse::analyse;
+    use crate::interpret::{Point, interpret};
 
     fn kernels() -> impl Iterator<Item = Verified> {
         (0..300).map(|seed| kernel("sample", seed, Limits::default()))
@@ -364,6 +426,51 @@ mod tests {
                 assert!(halos.flatten().all(|cells| cells <= limits.reach), "seed {seed}");
             }
         }
+    }
+
+    /// A point somewhere: every cell and scalar is a random value.
+    struct Somewhere<'k>(&'k Kernel, u64);
+
+    impl Point for Somewhere<'_> {
+        fn load(&self, field: Id<Field>, offset: Offset) -> Value {
+            let cell = offset.0.iter().fold(field.index() as i64, |cell, along| 8 * cell + i64::from(*along));
+            Random::new(self.1.wrapping_add_signed(cell << 32)).value(self.0.fields[field].ty)
+        }
+
+        fn param(&self, param: Id<Param>) -> Value {
+            Random::new(self.1 ^ param.index() as u64).value(self.0.params[param].ty)
+        }
+    }
+
+    /// How many of a few kernels give other results when each `right` is a `wrong`.
+    fn told_apart(right: Binary, wrong: Binary) -> usize {
+        let differs = |kernel: &Verified| {
+            let mut broken = Kernel::clone(kernel);
+            for id in broken.exprs.ids() {
+                if let ExprKind::Binary(op, a, b) = broken.exprs[id].kind
+                    && op == right
+                    && (wrong.kind() == op.kind() && broken.exprs[a].ty != Type::Bool || op.kind() == BinaryKind::Logic)
+                {
+                    broken.exprs[id].kind = ExprKind::Binary(wrong, a, b);
+                }
+            }
+            let broken = verify(broken).expect("the types are the same");
+            let results = |kernel: &Verified, point| {
+                let results = interpret(kernel, &Somewhere(kernel, point)).into_iter().map(Value::bits);
+                results.collect::<Vec<_>>()
+            };
+            (0..300).map(|point| point * 1000).any(|point| results(kernel, point) != results(&broken, point))
+        };
+        kernels().take(20).filter(differs).count()
+    }
+
+    #[test]
+    fn a_few_kernels_tell_operations_apart() {
+        use Binary::{Add, And, Div, Eq, Ge, Gt, Le, Lt, Mul, Ne, Or, Sub};
+        let pairs = [(Add, Sub), (Sub, Add), (Mul, Add), (Div, Mul), (And, Or), (Or, And)].into_iter();
+        let pairs = pairs.chain([(Lt, Le), (Le, Lt), (Gt, Ge), (Ge, Gt), (Eq, Ge), (Ne, Gt)]);
+        let counts: Vec<_> = pairs.map(|(right, wrong)| (right, wrong, told_apart(right, wrong))).collect();
+        assert!(counts.iter().all(|(.., count)| *count > 1), "{counts:?}");
     }
 
     #[test]

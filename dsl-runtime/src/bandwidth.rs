@@ -17,8 +17,7 @@ const ROW: usize = 4096;
 const COPIES: u32 = 9;
 const ENOUGH_SECONDS: f64 = 0.3;
 
-/// Bytes per second, read and written bytes counted, of the best of a few copies between two buffers that no cache
-/// holds. `None` when there isn't room for them. A device is measured once in the life of the program.
+/// What [`measure`] found when it was asked about the device for the first time in the life of the program.
 pub fn copy_bandwidth(device: &dyn Device) -> Result<Option<f64>> {
     static MEASURED: Mutex<BTreeMap<String, f64>> = Mutex::new(BTreeMap::new());
     let name = format!("{} {}", device.info(), device.summary());
@@ -34,7 +33,9 @@ pub fn copy_bandwidth(device: &dyn Device) -> Result<Option<f64>> {
     Ok(bandwidth)
 }
 
-fn measure(device: &dyn Device) -> Result<Option<f64>> {
+/// Bytes per second, read and written bytes counted, of the best of a few copies between two buffers that no cache
+/// holds. `None` when there isn't room for them.
+pub fn measure(device: &dyn Device) -> Result<Option<f64>> {
     let free = device.free_memory()?.map_or(u64::MAX, |free| free.bytes);
     let Some(bytes) = buffer_bytes(device.info().kind, free) else { return Ok(None) };
     let rows = bytes / (ROW * ScalarType::F64.bytes());

@@ -266,6 +266,7 @@ mod tests {
             ordinal: 0,
             name: String::new(),
             platform: String::new(),
+            notes: Vec::new(),
             kind: DeviceKind::Cpu,
             fp64: true,
             units: 1,

@@ -26,6 +26,15 @@ pub const Y: Offset = Offset::new(0, 1, 0);
 pub const Z: Offset = Offset::new(0, 0, 1);
 
 impl Offset {
+    /// The point itself.
+    pub const HERE: Self = HERE;
+    /// One cell along X.
+    pub const X: Self = X;
+    /// One cell along Y.
+    pub const Y: Self = Y;
+    /// One cell along Z.
+    pub const Z: Self = Z;
+
     /// The displacement by `x`, `y` and `z` cells.
     pub const fn new(x: i32, y: i32, z: i32) -> Self {
         Self { x, y, z }

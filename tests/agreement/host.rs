@@ -60,12 +60,8 @@ pub fn check(kernels: &[Verified]) {
     }
     let folder = Folder::new().expect("there is room for a temporary folder");
     let library = Native::new(kernels, &folder);
-    let mut failures = Vec::new();
-    for (number, kernel) in kernels.iter().enumerate() {
-        for case in cases(kernel) {
-            failures.extend(library.failure(number, &case));
-        }
-    }
+    let failure = |number: usize| cases(&kernels[number]).iter().find_map(|case| library.failure(number, case));
+    let failures: Vec<String> = (0..kernels.len()).filter_map(failure).collect();
     none_failed(&failures);
 }
 

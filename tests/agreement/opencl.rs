@@ -29,7 +29,7 @@ const PLATFORMS: [(&str, &str); 2] = [("pocl", "Portable Computing Language"), (
 pub fn check(kernels: &[Verified]) {
     let all = OpenCl.facts();
     for (tool, platform) in PLATFORMS {
-        let is_there = all.iter().any(|facts| facts.platform_name.contains(platform));
+        let is_there = all.iter().any(|facts| facts.info.platform.contains(platform));
         let reason = || format!("no OpenCL platform is called `{platform}`: {}", OpenCl.devices().absent.join("; "));
         let _ = available(tool, is_there.then_some(()).ok_or_else(reason));
     }

@@ -7,7 +7,7 @@ fn kernel(u: &Field<f64>, a: f64) -> f64 {
 
 // The stencil above is wrong, and still its name, parameters and result are known here: the only other error is the text.
 fn main() -> Result<()> {
-    let mut sim = Simulation::on([8, 8, 8]).devices("reference").build()?;
+    let sim = Simulation::on([8, 8, 8]).devices("reference").build()?;
     let u = sim.field_from("u", |_: Point| 0.0)?;
     let step = sim.step(|s| s.update(&u, kernel(&u, "text")))?;
     sim.run(&step, 1)?;

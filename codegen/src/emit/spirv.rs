@@ -33,7 +33,7 @@ pub use disassemble::disassemble;
 use crate::analyse::{Footprint, analyse};
 use crate::emit::names::{Names, entry_point, rows_entry_point};
 use crate::emit::{Code, Emitter, Target};
-use crate::ir::{Kernel, Offset, Type};
+use crate::ir::{Kernel, Type};
 use crate::verify::Verified;
 use body::Body;
 use module::Module;
@@ -145,6 +145,8 @@ fn arguments(module: &mut Module, source: &Source<'_>) -> Arguments {
         let name = names.output(id).to_string();
         let ty = module.pointer(output.ty);
         let pointer = module.parameter(ty, &name);
+        // Whoever launches promises that no result shares memory with a field; without a word of it, rows don't vectorise.
+        attribute(module, pointer, FunctionParameterAttribute::NoAlias);
         buffers.push(Buffer { name, ty: output.ty, pointer, origin: 0, used: true });
     }
     for ((id, field), footprint) in kernel.fields.enumerate().zip(footprints) {
@@ -152,9 +154,7 @@ fn arguments(module: &mut Module, source: &Source<'_>) -> Arguments {
         let ty = module.pointer(field.ty);
         let pointer = module.parameter(ty, &name);
         attribute(module, pointer, FunctionParameterAttribute::NoWrite);
-        if !may_be_output(footprint) {
-            attribute(module, pointer, FunctionParameterAttribute::NoAlias);
-        }
+        attribute(module, pointer, FunctionParameterAttribute::NoAlias);
         let used = !footprint.reads.is_empty();
         buffers.push(Buffer { name, ty: field.ty, pointer, origin: 0, used });
     }
@@ -173,12 +173,6 @@ fn arguments(module: &mut Module, source: &Source<'_>) -> Arguments {
         lo: ["lo_x", "lo_y", "lo_z"].map(|name| module.parameter(int, name)),
         n: ["n_x", "n_y", "n_z"].map(|name| module.parameter(int, name)),
     }
-}
-
-/// Whether an update may run in place, with this field's buffer as an output too: then neither may be called free of
-/// aliases. A field read elsewhere than at the point itself is never updated in place.
-fn may_be_output(footprint: &Footprint) -> bool {
-    footprint.reads.keys().all(|offset| *offset == Offset::HERE)
 }
 
 fn attribute(module: &mut Module, parameter: Word, attribute: FunctionParameterAttribute) {

@@ -99,6 +99,7 @@ impl Front {
     }
 
     pub(super) fn call(&mut self, call: &ExprCall) -> Val {
+        let name = self.name_hint.take();
         if let Expr::Path(path) = &*call.func
             && path.path.segments.len() > 1
         {
@@ -128,7 +129,7 @@ impl Front {
         let callee = self.eval(&call.func);
         let arguments = self.eval_all(call.args.iter());
         match callee {
-            Val::Closure(closure) => self.call_closure(&closure, arguments, call),
+            Val::Closure(closure) => self.call_closure(&closure, arguments, call, name),
             Val::Poison => Val::Poison,
             other => self.poison(
                 &*call.func,
@@ -138,7 +139,13 @@ impl Front {
         }
     }
 
-    fn call_closure(&mut self, closure: &Rc<Closure>, arguments: Vec<Val>, call: &ExprCall) -> Val {
+    fn call_closure(
+        &mut self,
+        closure: &Rc<Closure>,
+        arguments: Vec<Val>,
+        call: &ExprCall,
+        name: Option<String>,
+    ) -> Val {
         if arguments.len() != closure.parameters.len() {
             let message = format!(
                 "`{}` takes {} arguments, {} are given",
@@ -155,8 +162,6 @@ impl Front {
                 "calls are inlined, so recursion is not possible; use `for`",
             );
         }
-        // The result of the call gets a name of its own: the closure's, with the call in a comment.
-        self.name_hint = None;
         let note = call_note(closure, &arguments, call);
         let place = self.reporter.place(call);
         match self.inline(closure, arguments, place) {
@@ -166,7 +171,9 @@ impl Front {
                     return Val::Number(number);
                 }
                 let ty = self.types.exprs[number.index()];
-                let local = self.declare(&closure.name, number, Some(note), place);
+                // The result gets the name that the user gives it, else the closure's, with the call in a comment.
+                let name = name.as_deref().unwrap_or(&closure.name);
+                let local = self.declare(name, number, Some(note), place);
                 Val::Number(self.expr_of(ExprKind::Local(local), ty, place))
             }
             value => value,

@@ -16,6 +16,10 @@ use crate::verify::{MAX_OFFSET, operands};
 impl Front {
     /// Evaluates an expression; what is refused becomes [`Val::Poison`].
     pub(super) fn eval(&mut self, expr: &Expr) -> Val {
+        // A name is for the value of the whole expression, not for its parts.
+        if !matches!(expr, Expr::Paren(_) | Expr::Group(_) | Expr::Call(_) | Expr::If(_)) {
+            self.name_hint = None;
+        }
         match expr {
             Expr::Paren(inner) => self.eval(&inner.expr),
             Expr::Group(inner) => self.eval(&inner.expr),
@@ -419,6 +423,10 @@ impl Front {
         let ty = self.types.exprs[number.index()];
         if self.types.get(ty) == Some(Type::Bool) {
             return self.poison(tokens, "a bool can't be negated by `-`", "write `!c`");
+        }
+        if let Some(digits) = self.types.digits(number.index()) {
+            let negative = format!("-{digits}");
+            return Val::Number(self.float_literal(&negative, ty, place));
         }
         Val::Number(self.expr_of(ExprKind::Unary(Unary::Neg, number), ty, place))
     }

@@ -91,6 +91,11 @@ impl Types {
         self.literals.insert(expr, digits);
     }
 
+    /// The digits of a literal without a sign.
+    pub(super) fn digits(&self, expr: usize) -> Option<&str> {
+        self.literals.get(&expr).map(String::as_str).filter(|digits| !digits.starts_with('-'))
+    }
+
     /// Writes the types found into the kernel and rounds each literal once, to its own type.
     pub(super) fn settle(&self, kernel: &mut Kernel, reporter: &mut Reporter) {
         for index in 0..kernel.exprs.len() {

@@ -79,6 +79,7 @@ fn arithmetic_is_rusts() {
     check("-u[X].abs()", -1.0);
     check("(a - 2.0).abs().sqrt().mul_add(2.0, b)", 1.5_f64.sqrt().mul_add(2.0, 1.5));
     check("f64::sqrt(v[HERE])", 1000.0_f64.sqrt());
+    check("let z = -0.0; z * a", -0.0);
     check("2f64 + 1e-3 + 1_000.5", 2.0 + 1e-3 + 1000.5);
     check("std::f64::consts::PI + f64::EPSILON", std::f64::consts::PI + f64::EPSILON);
 }
@@ -140,7 +141,7 @@ fn literals_take_the_type_of_their_use() {
     let source = "fn k(u: &Field<f32>, v: &Field<f64>) -> f64 { let w = 0.1; (u[X] * w) as f64 + v[HERE] * 0.1 }";
     assert_eq!(run(source), Value::F64(f64::from(0.1_f32) + 1000.0 * 0.1));
     // Rounded once, from the digits: through f64 this would be another float.
-    let digits = "0.50000008940696716308593750000000000000000000000000000000000001";
+    let digits = "0.50000002980232238769531250000000001";
     let source = format!("fn k(u: &Field<f32>) -> f32 {{ u[HERE] + {digits} }}");
     assert_eq!(run(&source), Value::F32(digits.parse().unwrap()));
 }
@@ -151,6 +152,11 @@ fn results_and_calls_say_what_they_are() {
     let kernel = compiled(source).unwrap().kernel;
     let notes: Vec<_> = kernel.locals.iter().map(|local| local.note.clone().unwrap_or_default()).collect();
     assert_eq!(notes, ["flux(-X)", "flux(2*Y)"]);
+    let source =
+        "fn k(u: &Field<f64>) -> f64 { let f = |d: Offset| u[d] * 2.0; let a = f(X); let b = f(Y) + 1.0; a - b }";
+    let kernel = compiled(source).unwrap().kernel;
+    let names: Vec<_> = kernel.locals.iter().map(|local| local.name.as_str()).collect();
+    assert_eq!(names, ["a", "f", "b"], "the user's name where there is one, else the closure's");
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use std::error::Error;
 
-/// The first of `names` that can be loaded, or the loader's last complaint.
+/// The first of `names` that can be loaded, or the loader's complaint about the first, which is this system's own.
 pub(super) fn find(names: &[&'static str]) -> Result<&'static str, String> {
-    let mut complaint = String::from("no name to look for");
+    let mut complaint = None;
     for &name in names {
         // SAFETY: loading a vendor's driver library runs its initialisers, which is what every user of the driver
         // does first.
@@ -17,11 +17,11 @@ pub(super) fn find(names: &[&'static str]) -> Result<&'static str, String> {
             Err(error) => {
                 // The loader's own words are the cause.
                 let cause = error.source().map(ToString::to_string);
-                complaint = cause.unwrap_or_else(|| error.to_string());
+                complaint.get_or_insert_with(|| cause.unwrap_or_else(|| error.to_string()));
             }
         }
     }
-    Err(complaint)
+    Err(complaint.unwrap_or_else(|| "no name to look for".to_owned()))
 }
 
 #[cfg(test)]

@@ -53,8 +53,10 @@ pub struct DeviceInfo {
     pub ordinal: u32,
     /// The name of the device.
     pub name: String,
-    /// The platform or driver that offers it, with its version; empty when there is nothing to say.
+    /// The platform that offers it; empty when there is nothing to say.
     pub platform: String,
+    /// The driver's version and what else is to be known of the device, such as what it can't do.
+    pub notes: Vec<String>,
     /// What it is.
     pub kind: DeviceKind,
     /// Whether it computes in double precision.

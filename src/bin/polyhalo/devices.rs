@@ -19,7 +19,22 @@ impl Devices {
         let inventory = polyhalo::devices::inventory();
         let mut out = std::io::stdout().lock();
         if !self.json {
-            writeln!(out, "{inventory}")?;
+            for (name, listing) in &inventory.backends {
+                writeln!(out, "{name}")?;
+                for device in &listing.devices {
+                    let on =
+                        if device.platform.is_empty() { String::new() } else { format!(" on {}", device.platform) };
+                    let kind = format!("{:?}", device.kind).to_uppercase();
+                    let memory = polyhalo::Bytes(device.memory_bytes);
+                    writeln!(
+                        out,
+                        "  {}: {}{on} ({kind}, {} compute units, {memory})",
+                        device.ordinal, device.name, device.units
+                    )?;
+                    device.notes.iter().try_for_each(|note| writeln!(out, "     {note}"))?;
+                }
+                listing.absent.iter().try_for_each(|reason| writeln!(out, "  absent: {reason}"))?;
+            }
             return Ok(());
         }
         let backends: Vec<_> = inventory
@@ -34,6 +49,7 @@ impl Devices {
                             "ordinal": device.ordinal,
                             "name": device.name,
                             "platform": device.platform,
+                            "notes": device.notes,
                             "kind": format!("{:?}", device.kind).to_lowercase(),
                             "fp64": device.fp64,
                             "compute_units": device.units,

@@ -234,7 +234,12 @@ fn summary(file: &Path, source: &SourceKernel, compiled: &Compiled) -> String {
     let mut line = |args: std::fmt::Arguments<'_>| writeln!(text, "{args}").expect("a string takes everything");
     for (id, field) in kernel.fields.enumerate() {
         let footprint = &analysis.footprints[id.index()];
-        line(format_args!("  field  {}: {}, {} reads", field.name, field.ty, footprint.reads.len()));
+        let points = match footprint.reads.len() {
+            0 => "never read".to_owned(),
+            1 => "read at 1 point".to_owned(),
+            points => format!("read at {points} points"),
+        };
+        line(format_args!("  field  {}: {}, {points}", field.name, field.ty));
         for axis in Axis::ALL {
             for (sign, side) in [(-1, '-'), (1, '+')] {
                 let reach = footprint.reach(axis, sign);

@@ -34,7 +34,7 @@ unsafe fn points(
             let out: f64 = float * 0.5_f64; // names.rs:17
             let i: f64 = *global.offset(1) - *global.offset(-1); // names.rs:19
             let float4: f64 = *kernel.offset(sy_2) - i; // names.rs:18
-            let get_global_id: f64 = float4 * out; // names.rs:20: get_global_id(kernel[Y] - i)
+            let c: f64 = float4 * out; // names.rs:20: get_global_id(kernel[Y] - i)
             let i_2: f64 = i * float; // names.rs:21
             let int: f64; // names.rs:22
             if r#type { // names.rs:22
@@ -42,9 +42,9 @@ unsafe fn points(
             } else {
                 int = -(*κ.offset(-sz)); // names.rs:22
             }
-            let c: f64 = get_global_id + *args * *sy; // names.rs:23
-            let get_global_id_2: f64 = int * out; // names.rs:24: get_global_id(int)
-            *out_0.get_unchecked_mut(i_3) = i_2 + c + int + get_global_id_2; // names.rs:25
+            let c_2: f64 = c + *args * *sy; // names.rs:23
+            let λt: f64 = int * out; // names.rs:24: get_global_id(int)
+            *out_0.get_unchecked_mut(i_3) = i_2 + c_2 + int + λt; // names.rs:25
         }
     }
 }

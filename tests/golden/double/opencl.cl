@@ -55,22 +55,22 @@ kernel void double_2(
     if (i_3 >= n_x || j >= n_y || k >= n_z) {
         return;
     }
-    const long c_2 = (lo_x + i_3) + (lo_y + j) * sy_2 + (lo_z + k) * sz;
+    const long c_3 = (lo_x + i_3) + (lo_y + j) * sy_2 + (lo_z + k) * sz;
 
     const double out = float_2 * 0.5; // names.rs:17
-    const double i = global_2[c_2 + 1] - global_2[c_2 - 1]; // names.rs:19
-    const double float4_2 = kernel_2[c_2 + sy_2] - i; // names.rs:18
-    const double v_get_global_id = float4_2 * out; // names.rs:20: get_global_id(kernel[Y] - i)
+    const double i = global_2[c_3 + 1] - global_2[c_3 - 1]; // names.rs:19
+    const double float4_2 = kernel_2[c_3 + sy_2] - i; // names.rs:18
+    const double c = float4_2 * out; // names.rs:20: get_global_id(kernel[Y] - i)
     const double i_2 = i * float_2; // names.rs:21
     double int_2; // names.rs:22
     if (type != 0) { // names.rs:22
-        int_2 = kappa[c_2]; // names.rs:22
+        int_2 = kappa[c_3]; // names.rs:22
     } else {
-        int_2 = -kappa[c_2 - sz]; // names.rs:22
+        int_2 = -kappa[c_3 - sz]; // names.rs:22
     }
-    const double c = v_get_global_id + args[c_2] * sy[c_2]; // names.rs:23
-    const double v_get_global_id_2 = int_2 * out; // names.rs:24: get_global_id(int)
-    out_0[c_2] = i_2 + c + int_2 + v_get_global_id_2; // names.rs:25
+    const double c_2 = c + args[c_3] * sy[c_3]; // names.rs:23
+    const double lambda_t = int_2 * out; // names.rs:24: get_global_id(int)
+    out_0[c_3] = i_2 + c_2 + int_2 + lambda_t; // names.rs:25
 }
 
 kernel void double_2_rows(
@@ -110,21 +110,21 @@ kernel void double_2_rows(
     }
     const long row = lo_x + (lo_y + j) * sy_2 + (lo_z + k) * sz;
     for (int i_3 = 0; i_3 < n_x; ++i_3) {
-        const long c_2 = row + i_3;
+        const long c_3 = row + i_3;
 
         const double out = float_2 * 0.5; // names.rs:17
-        const double i = global_2[c_2 + 1] - global_2[c_2 - 1]; // names.rs:19
-        const double float4_2 = kernel_2[c_2 + sy_2] - i; // names.rs:18
-        const double v_get_global_id = float4_2 * out; // names.rs:20: get_global_id(kernel[Y] - i)
+        const double i = global_2[c_3 + 1] - global_2[c_3 - 1]; // names.rs:19
+        const double float4_2 = kernel_2[c_3 + sy_2] - i; // names.rs:18
+        const double c = float4_2 * out; // names.rs:20: get_global_id(kernel[Y] - i)
         const double i_2 = i * float_2; // names.rs:21
         double int_2; // names.rs:22
         if (type != 0) { // names.rs:22
-            int_2 = kappa[c_2]; // names.rs:22
+            int_2 = kappa[c_3]; // names.rs:22
         } else {
-            int_2 = -kappa[c_2 - sz]; // names.rs:22
+            int_2 = -kappa[c_3 - sz]; // names.rs:22
         }
-        const double c = v_get_global_id + args[c_2] * sy[c_2]; // names.rs:23
-        const double v_get_global_id_2 = int_2 * out; // names.rs:24: get_global_id(int)
-        out_0[c_2] = i_2 + c + int_2 + v_get_global_id_2; // names.rs:25
+        const double c_2 = c + args[c_3] * sy[c_3]; // names.rs:23
+        const double lambda_t = int_2 * out; // names.rs:24: get_global_id(int)
+        out_0[c_3] = i_2 + c_2 + int_2 + lambda_t; // names.rs:25
     }
 }

@@ -46,33 +46,30 @@ void weighted(
 
     double curvature = 0.0; // weighted.rs:14
     curvature = curvature + -2.5 * u[c]; // weighted.rs:16
-    const double tap = -2.5; // weighted.rs:17
-    const double tap_2 = 4.0 / 3.0; // weighted.rs:17
-    curvature = curvature + tap_2 * (u[c + 1] + u[c - 1]); // weighted.rs:20
-    const double tap_3 = -1.0 / 12.0; // weighted.rs:17
-    curvature = curvature + tap_3 * (u[c + 2] + u[c - 2]); // weighted.rs:20
+    const double tap = 4.0 / 3.0; // weighted.rs:17
+    curvature = curvature + tap * (u[c + 1] + u[c - 1]); // weighted.rs:20
+    const double tap_2 = -1.0 / 12.0; // weighted.rs:17
+    curvature = curvature + tap_2 * (u[c + 2] + u[c - 2]); // weighted.rs:20
     curvature = curvature + -2.5 * u[c]; // weighted.rs:16
-    const double tap_4 = -2.5; // weighted.rs:17
+    const double tap_3 = 4.0 / 3.0; // weighted.rs:17
+    curvature = curvature + tap_3 * (u[c + sy] + u[c - sy]); // weighted.rs:20
+    const double tap_4 = -1.0 / 12.0; // weighted.rs:17
+    curvature = curvature + tap_4 * (u[c + 2*sy] + u[c - 2*sy]); // weighted.rs:20
+    curvature = curvature + -2.5 * u[c]; // weighted.rs:16
     const double tap_5 = 4.0 / 3.0; // weighted.rs:17
-    curvature = curvature + tap_5 * (u[c + sy] + u[c - sy]); // weighted.rs:20
+    curvature = curvature + tap_5 * (u[c + sz] + u[c - sz]); // weighted.rs:20
     const double tap_6 = -1.0 / 12.0; // weighted.rs:17
-    curvature = curvature + tap_6 * (u[c + 2*sy] + u[c - 2*sy]); // weighted.rs:20
-    curvature = curvature + -2.5 * u[c]; // weighted.rs:16
-    const double tap_7 = -2.5; // weighted.rs:17
-    const double tap_8 = 4.0 / 3.0; // weighted.rs:17
-    curvature = curvature + tap_8 * (u[c + sz] + u[c - sz]); // weighted.rs:20
-    const double tap_9 = -1.0 / 12.0; // weighted.rs:17
-    curvature = curvature + tap_9 * (u[c + 2*sz] + u[c - 2*sz]); // weighted.rs:20
+    curvature = curvature + tap_6 * (u[c + 2*sz] + u[c - 2*sz]); // weighted.rs:20
     const double slope = 0.5 * (u[c + 1] - u[c - 1]); // weighted.rs:24: slope(X)
     const double slope_2 = 0.5 * (u[c + sy] - u[c - sy]); // weighted.rs:24: slope(Y)
     // weighted.rs:24: norm(slope(X), slope(Y))
     const double norm_2 = __builtin_sqrt(__builtin_fma(slope, slope, slope_2 * slope_2));
     const double slope_3 = 0.5 * (u[c + sz] - u[c - sz]); // weighted.rs:24: slope(Z)
     // weighted.rs:24: norm(norm(slope(X), slope(Y)), slope(Z))
-    const double norm_3 = __builtin_sqrt(__builtin_fma(norm_2, norm_2, slope_3 * slope_3));
+    const double steep = __builtin_sqrt(__builtin_fma(norm_2, norm_2, slope_3 * slope_3));
     double brake; // weighted.rs:25
-    if (limited != 0 && norm_3 > 1.0) { // weighted.rs:25
-        brake = 1.0 / norm_3; // weighted.rs:25
+    if (limited != 0 && steep > 1.0) { // weighted.rs:25
+        brake = 1.0 / steep; // weighted.rs:25
     } else {
         double chosen; // weighted.rs:27
         if (__builtin_fabs(curvature) < 1e-12 || w[c] <= 0.0) { // weighted.rs:27
@@ -82,7 +79,7 @@ void weighted(
         }
         brake = chosen; // weighted.rs:25
     }
-    if ((limited != 0) == (norm_3 != 0.0)) { // weighted.rs:32
+    if ((limited != 0) == (steep != 0.0)) { // weighted.rs:32
         curvature = curvature * brake; // weighted.rs:33
     }
     out[c] = __builtin_fma(strength, curvature, u[c]); // weighted.rs:35

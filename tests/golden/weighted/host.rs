@@ -27,33 +27,30 @@ unsafe fn points(
             let w = w.add(i);
             let mut curvature: f64 = 0.0_f64; // weighted.rs:14
             curvature = curvature + -2.5_f64 * *u; // weighted.rs:16
-            let tap: f64 = -2.5_f64; // weighted.rs:17
-            let tap_2: f64 = 4.0_f64 / 3.0_f64; // weighted.rs:17
-            curvature = curvature + tap_2 * (*u.offset(1) + *u.offset(-1)); // weighted.rs:20
-            let tap_3: f64 = -1.0_f64 / 12.0_f64; // weighted.rs:17
-            curvature = curvature + tap_3 * (*u.offset(2) + *u.offset(-2)); // weighted.rs:20
+            let tap: f64 = 4.0_f64 / 3.0_f64; // weighted.rs:17
+            curvature = curvature + tap * (*u.offset(1) + *u.offset(-1)); // weighted.rs:20
+            let tap_2: f64 = -1.0_f64 / 12.0_f64; // weighted.rs:17
+            curvature = curvature + tap_2 * (*u.offset(2) + *u.offset(-2)); // weighted.rs:20
             curvature = curvature + -2.5_f64 * *u; // weighted.rs:16
-            let tap_4: f64 = -2.5_f64; // weighted.rs:17
+            let tap_3: f64 = 4.0_f64 / 3.0_f64; // weighted.rs:17
+            curvature = curvature + tap_3 * (*u.offset(sy) + *u.offset(-sy)); // weighted.rs:20
+            let tap_4: f64 = -1.0_f64 / 12.0_f64; // weighted.rs:17
+            curvature = curvature + tap_4 * (*u.offset(2 * sy) + *u.offset(-2 * sy)); // weighted.rs:20
+            curvature = curvature + -2.5_f64 * *u; // weighted.rs:16
             let tap_5: f64 = 4.0_f64 / 3.0_f64; // weighted.rs:17
-            curvature = curvature + tap_5 * (*u.offset(sy) + *u.offset(-sy)); // weighted.rs:20
+            curvature = curvature + tap_5 * (*u.offset(sz) + *u.offset(-sz)); // weighted.rs:20
             let tap_6: f64 = -1.0_f64 / 12.0_f64; // weighted.rs:17
-            curvature = curvature + tap_6 * (*u.offset(2 * sy) + *u.offset(-2 * sy)); // weighted.rs:20
-            curvature = curvature + -2.5_f64 * *u; // weighted.rs:16
-            let tap_7: f64 = -2.5_f64; // weighted.rs:17
-            let tap_8: f64 = 4.0_f64 / 3.0_f64; // weighted.rs:17
-            curvature = curvature + tap_8 * (*u.offset(sz) + *u.offset(-sz)); // weighted.rs:20
-            let tap_9: f64 = -1.0_f64 / 12.0_f64; // weighted.rs:17
-            curvature = curvature + tap_9 * (*u.offset(2 * sz) + *u.offset(-2 * sz)); // weighted.rs:20
+            curvature = curvature + tap_6 * (*u.offset(2 * sz) + *u.offset(-2 * sz)); // weighted.rs:20
             let slope: f64 = 0.5_f64 * (*u.offset(1) - *u.offset(-1)); // weighted.rs:24: slope(X)
             let slope_2: f64 = 0.5_f64 * (*u.offset(sy) - *u.offset(-sy)); // weighted.rs:24: slope(Y)
             // weighted.rs:24: norm(slope(X), slope(Y))
             let norm: f64 = slope.mul_add(slope, slope_2 * slope_2).sqrt();
             let slope_3: f64 = 0.5_f64 * (*u.offset(sz) - *u.offset(-sz)); // weighted.rs:24: slope(Z)
             // weighted.rs:24: norm(norm(slope(X), slope(Y)), slope(Z))
-            let norm_2: f64 = norm.mul_add(norm, slope_3 * slope_3).sqrt();
+            let steep: f64 = norm.mul_add(norm, slope_3 * slope_3).sqrt();
             let brake: f64; // weighted.rs:25
-            if limited && norm_2 > 1.0_f64 { // weighted.rs:25
-                brake = 1.0_f64 / norm_2; // weighted.rs:25
+            if limited && steep > 1.0_f64 { // weighted.rs:25
+                brake = 1.0_f64 / steep; // weighted.rs:25
             } else {
                 let chosen: f64; // weighted.rs:27
                 if curvature.abs() < 1e-12_f64 || *w <= 0.0_f64 { // weighted.rs:27
@@ -63,7 +60,7 @@ unsafe fn points(
                 }
                 brake = chosen; // weighted.rs:25
             }
-            if limited == (norm_2 != 0.0_f64) { // weighted.rs:32
+            if limited == (steep != 0.0_f64) { // weighted.rs:32
                 curvature = curvature * brake; // weighted.rs:33
             }
             *out.get_unchecked_mut(i) = strength.mul_add(curvature, *u); // weighted.rs:35

@@ -4,10 +4,14 @@
 
 mod affinity;
 mod args;
+mod cache;
 mod memory;
 mod pool;
 mod split;
 pub mod support;
+mod sweep;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::env;
@@ -27,9 +31,11 @@ use crate::geometry::Box3;
 use crate::kernel::{HostKernel, KernelDesc};
 use crate::layout::{LINE_BYTES, Layout, Region};
 use affinity::allowed_cpus;
+use cache::Caches;
 use memory::Block;
 use pool::Pool;
 use split::{thread_boxes, tiles};
+use sweep::Sweep;
 
 /// The back end with the host device.
 pub struct Host;
@@ -43,10 +49,6 @@ const MOST_THREADS: usize = 4096;
 /// Boxes of fewer bytes are copied by the calling thread alone.
 const SHARED_COPY_BYTES: usize = 256 << 10;
 
-/// Larger boxes are copied past the caches, which couldn't keep them anyway: lines needn't be read before they are
-/// written.
-const STREAMED_COPY_BYTES: usize = 32 << 20;
-
 impl Backend for Host {
     fn name(&self) -> &'static str {
         "host"
@@ -57,7 +59,8 @@ impl Backend for Host {
             backend: self.name(),
             ordinal: 0,
             name: processor_name(),
-            platform: format!("{} kernels", InstructionSet::best()),
+            platform: String::new(),
+            notes: vec![format!("kernels for {}", InstructionSet::best())],
             kind: DeviceKind::Cpu,
             fp64: true,
             units: allowed_cpus().len() as u32,
@@ -76,7 +79,7 @@ impl Backend for Host {
         }
         let pool = Pool::new(threads, &cpus)
             .map_err(|source| Error::System { call: format!("starting {threads} threads"), source })?;
-        Ok(Box::new(HostDevice { info, set, pool, state: Mutex::default() }))
+        Ok(Box::new(HostDevice { info, set, pool, caches: Caches::of_threads(threads), state: Mutex::default() }))
     }
 }
 
@@ -107,6 +110,7 @@ struct HostDevice {
     info: DeviceInfo,
     set: InstructionSet,
     pool: Pool,
+    caches: Caches,
     /// Held during every operation: the memory belongs to one operation at a time.
     state: Mutex<State>,
 }
@@ -174,7 +178,8 @@ impl HostDevice {
     ) -> Result<()> {
         let rows = from.rows * from.planes;
         let threads = if shared && from.bytes() >= SHARED_COPY_BYTES { self.pool.threads() } else { 1 };
-        let stream = shared && from.bytes() >= STREAMED_COPY_BYTES;
+        // What the caches couldn't keep goes past them: lines needn't be read before they are written.
+        let stream = shared && from.bytes().saturating_mul(2) > self.caches.last_bytes;
         // Long rows are cut, so that a single one is shared out too.
         let pieces = threads.div_ceil(rows.max(1));
         let copy = |number: usize| {
@@ -326,10 +331,12 @@ impl Device for HostDevice {
         let fields: Vec<_> = launch.fields.iter().map(|cells| Address(address(cells))).collect();
         let parts = thread_boxes(&launch.range, self.pool.threads());
         let native = self.native(kernel);
+        let in_place = launch.outputs.iter().any(|to| launch.fields.iter().any(|from| from.buffer == to.buffer));
+        let sweep = Sweep::new(kernel, &launch.range, in_place, self.pool.threads(), &self.caches);
         let work = |number: usize| {
             let outputs: Vec<_> = outputs.iter().map(Address::get).collect();
             let fields: Vec<_> = fields.iter().map(|field| field.get().cast_const()).collect();
-            for tile in tiles(parts[number]) {
+            for tile in tiles(parts[number], sweep.tile_rows) {
                 let args = BoxArgs {
                     outputs: &outputs,
                     fields: &fields,
@@ -338,12 +345,15 @@ impl Device for HostDevice {
                     sz: launch.strides.plane as isize,
                     lo: tile.lo.map(|cell| cell as isize),
                     size: tile.size(),
-                    ahead: 0,
-                    stream: false,
+                    ahead: sweep.ahead,
+                    stream: sweep.stream,
                 };
                 // SAFETY: `check` made sure of types, footprints and that results are used once; tiles are disjoint,
                 // and the state is locked. The instruction set was found to be there when the device was opened.
                 unsafe { native(&args) };
+            }
+            if sweep.stream {
+                support::fence();
             }
         };
         self.together(&format!("`{}`", kernel.name), &work)

@@ -2,10 +2,6 @@
 
 use crate::geometry::Box3;
 
-/// Rows of points that a kernel gets at once: few enough that the rows of neighbouring planes are still in cache when
-/// they are read again.
-const TILE_ROWS: i64 = 16;
-
 /// `range` in `threads` boxes, one for each thread and empty for those that would only be in the way: slabs of
 /// planes, and where these wouldn't come out even, slabs cut into bands of rows. X isn't cut.
 pub(super) fn thread_boxes(range: &Box3, threads: usize) -> Vec<Box3> {
@@ -29,13 +25,14 @@ fn share(lo: i64, count: usize, shares: usize, number: usize) -> (i64, i64) {
     (start(number), start(number + 1))
 }
 
-/// The boxes that a thread hands to the kernel one after the other.
-pub(super) fn tiles(part: Box3) -> impl Iterator<Item = Box3> {
-    let rows = if part.is_empty() { 0..0 } else { part.lo[1]..part.hi[1] };
-    rows.step_by(TILE_ROWS as usize).map(move |row| {
+/// The boxes that a thread hands to the kernel one after the other: all planes of at most `most_rows` rows, about
+/// equally many in each.
+pub(super) fn tiles(part: Box3, most_rows: usize) -> impl Iterator<Item = Box3> {
+    let rows = if part.is_empty() { 0 } else { part.size()[1] };
+    let count = rows.div_ceil(most_rows.max(1));
+    (0..count).map(move |number| {
         let mut tile = part;
-        tile.lo[1] = row;
-        tile.hi[1] = (row + TILE_ROWS).min(part.hi[1]);
+        (tile.lo[1], tile.hi[1]) = share(part.lo[1], rows, count, number);
         tile
     })
 }
@@ -51,13 +48,13 @@ mod tests {
     fn every_point_belongs_to_one_tile_of_one_thread() {
         for size in SIZES {
             let range = Box3 { lo: [1, 2, 3], hi: [1 + size[0], 2 + size[1], 3 + size[2]] };
-            for threads in [1, 2, 3, 7, 64] {
+            for (threads, most_rows) in [(1, 16), (2, 1), (3, 5), (7, 16), (64, 2), (2, usize::MAX), (1, 0)] {
                 let parts = thread_boxes(&range, threads);
                 assert_eq!(parts.len(), threads);
-                let tiles: Vec<_> = parts.iter().flat_map(|&part| tiles(part)).collect();
+                let tiles: Vec<_> = parts.iter().flat_map(|&part| tiles(part, most_rows)).collect();
                 assert_eq!(tiles.iter().map(Box3::points).sum::<u64>(), range.points());
                 for (number, tile) in tiles.iter().enumerate() {
-                    assert!(range.contains(tile) && !tile.is_empty());
+                    assert!(range.contains(tile) && !tile.is_empty() && tile.size()[1] <= most_rows.max(1));
                     assert!(tiles[..number].iter().all(|other| other.intersection(tile).is_empty()));
                 }
             }
@@ -76,8 +73,14 @@ mod tests {
     }
 
     #[test]
+    fn tiles_have_about_equally_many_rows() {
+        let part = Box3 { lo: [0; 3], hi: [9, 33, 2] };
+        assert_eq!(tiles(part, 16).map(|tile| tile.size()).collect::<Vec<_>>(), [[9, 11, 2]; 3]);
+    }
+
+    #[test]
     fn nothing_is_nothing_for_every_thread() {
         assert!(thread_boxes(&Box3::EMPTY, 3).iter().all(Box3::is_empty));
-        assert_eq!(tiles(Box3::EMPTY).count(), 0);
+        assert_eq!(tiles(Box3::EMPTY, 4).count(), 0);
     }
 }

@@ -75,7 +75,8 @@ macro_rules! handle {
 
         impl Drop for $name {
             fn drop(&mut self) {
-                // SAFETY: the handle owns one reference and nobody can use it any more. A failure would only mean a leak.
+                // SAFETY: the handle owns one reference and nobody can use it any more. A failure would only mean a
+                // leak.
                 let _ = unsafe { $release(self.0) };
             }
         }
@@ -227,8 +228,10 @@ impl Rect {
         Self { offset: 0, row_pitch: shape[0], plane_pitch: shape[0] * shape[1] }
     }
 
+    /// The offset as bytes, rows and planes: PoCL's test for overlap goes wrong when all of it is given in bytes.
     fn origin(&self) -> [usize; 3] {
-        [self.offset, 0, 0]
+        let within_plane = self.offset % self.plane_pitch;
+        [within_plane % self.row_pitch, within_plane / self.row_pitch, self.offset / self.plane_pitch]
     }
 }
 
@@ -245,7 +248,8 @@ impl Queue {
 
     /// Enqueues zeroes over the first `bytes` bytes of a buffer.
     pub(super) fn zero(&self, to: &Memory, bytes: usize) -> Called<Event> {
-        // CPU runtimes fill at the pace of the pattern: 1 to 2 GB/s by single bytes, ten times that by the longest pattern there is.
+        // CPU runtimes fill at the pace of the pattern: 1 to 2 GB/s by single bytes, ten times that by the longest
+        // pattern there is.
         const PATTERN: [u8; 128] = [0; 128];
         let fill = |pattern: usize, offset: usize, bytes: usize| {
             // SAFETY: the pattern is readable, and the call copies it; OpenCL checks the size of the buffer.
@@ -268,7 +272,8 @@ impl Queue {
     /// Enqueues the copy of packed rows into a box; with `wait`, also waits for it.
     ///
     /// # Safety
-    /// `shape` (bytes, rows, planes) must be the shape of `data`, and without `wait` nobody may change or free `data` before the event.
+    /// `shape` (bytes, rows, planes) must be the shape of `data`, and without `wait` nobody may change or free `data`
+    /// before the event.
     pub(super) unsafe fn write(
         &self,
         to: &Memory,

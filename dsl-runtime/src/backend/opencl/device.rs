@@ -298,8 +298,8 @@ impl Device for OpenClDevice {
             OpenClForm::SpirV => program::Form::SpirV,
         };
         let DeviceInfo { name, units, .. } = &self.facts.info;
-        let entry = self.entry.unwrap_or_else(|| mapping::entry(&self.facts.limits(), form));
-        let (platform, form, entry) = (&self.facts.platform_name, form.name(), entry.describe());
+        let entry = self.entry.unwrap_or_else(|| mapping::entry(&self.facts.limits()));
+        let (platform, form, entry) = (&self.facts.info.platform, form.name(), entry.describe());
         format!("opencl ({name} on {platform}, {units} compute units, {form}, {entry})")
     }
 
@@ -347,7 +347,8 @@ impl Device for OpenClDevice {
         let lane = self.lane(queue)?;
         let staged = (data.len() <= STAGED_BYTES).then(|| Box::<[u8]>::from(data));
         let (source, wait) = (staged.as_deref().unwrap_or(data), staged.is_none());
-        // SAFETY: the shape was compared with the data; without waiting, the data is the staged copy, which `track` keeps until the event.
+        // SAFETY: the shape was compared with the data; without waiting, the data is the staged copy, which `track`
+        // keeps until the event.
         let event = unsafe { lane.queue.write(&buffer.memory, rect, shape, source, wait) };
         let event = event.map_err(|failure| self.driver(failure))?;
         lane.track("clEnqueueWriteBufferRect", event, staged).map_err(|failure| self.driver(failure))
@@ -381,7 +382,8 @@ impl Device for OpenClDevice {
         }
         let lane = self.lane(queue)?;
         let event = match lane.queue.copy((&source.memory, here), (&target.memory, there), shape) {
-            // The test for overlap that the standard suggests mistakes some boxes of one buffer that interlock for boxes that overlap.
+            // The test for overlap that the standard suggests mistakes some boxes of one buffer that interlock for
+            // boxes that overlap.
             Err(Failure { code: CL_MEM_COPY_OVERLAP, .. }) => {
                 self.copy_by_detour(&lane, (&source, here), (&target, there), shape)
             }
@@ -424,7 +426,8 @@ impl Device for OpenClDevice {
         })?;
         set_arguments(&loaded.kernel, kernel, launch, &memories, &numbers).map_err(|failure| self.driver(failure))?;
         let grid = mapping::grid(&limits, loaded.entry, loaded.group, points);
-        // SAFETY: every argument is set, and `launch_buffers` compared what the kernel reads and writes with the sizes of the buffers.
+        // SAFETY: every argument is set, and `launch_buffers` compared what the kernel reads and writes with the sizes
+        // of the buffers.
         let event = unsafe { lane.queue.launch(&loaded.kernel, grid.global(), grid.local()) };
         let event = event.map_err(|failure| self.driver(failure))?;
         lane.track("clEnqueueNDRangeKernel", event, None).map_err(|failure| self.driver(failure))

@@ -19,8 +19,6 @@ use crate::backend::{DeviceInfo, DeviceKind};
 pub struct Facts {
     /// What every back end tells.
     pub info: DeviceInfo,
-    /// The name of the platform.
-    pub platform_name: String,
     /// The version of OpenCL, in the platform's words.
     pub version: String,
     /// The version of the driver.
@@ -42,9 +40,9 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// What a user should know before trusting the device with a kernel; one sentence each.
+    /// The driver, and what a user should know before trusting the device with a kernel.
     pub fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes = vec![format!("driver {}", self.driver)];
         if !self.info.fp64 {
             notes.push("it has no double precision: kernels on f64 can't run".to_owned());
         }
@@ -63,7 +61,7 @@ impl Facts {
     /// What the mapping of points to work-items depends on.
     pub(super) fn limits(&self) -> Limits {
         // Newer versions of PoCL take SPIR-V too, but compile it as they compile OpenCL C.
-        let is_pocl = self.platform_name.contains("Portable Computing Language");
+        let is_pocl = self.info.platform.contains("Portable Computing Language");
         Limits {
             kind: self.info.kind,
             vectorises_groups: self.info.kind == DeviceKind::Gpu || (self.takes_spirv && !is_pocl),
@@ -104,10 +102,12 @@ impl Absent {
     /// One sentence for a listing.
     pub(super) fn sentence(&self) -> String {
         match self {
-            Absent::NoLoader => "no OpenCL: libOpenCL.so.1 isn't installed or can't be loaded (Debian's package is ocl-icd-libopencl1)".into(),
+            Absent::NoLoader => "no OpenCL: libOpenCL.so.1 isn't installed or can't be loaded (Debian's package is \
+                 ocl-icd-libopencl1)"
+                .into(),
             Absent::NoPlatform => {
-                "OpenCL is installed, but no platform is registered with it: install a vendor's runtime (for CPUs, Debian's package is \
-                 pocl-opencl-icd), or check OCL_ICD_VENDORS if it is set"
+                "OpenCL is installed, but no platform is registered with it: install a vendor's runtime (for CPUs, \
+                 Debian's package is pocl-opencl-icd), or check OCL_ICD_VENDORS if it is set"
                     .into()
             }
             Absent::NoList(failure) => format!("OpenCL can't list its platforms: {} gave {failure}", failure.call),
@@ -197,15 +197,15 @@ fn facts(platform: PlatformId, platform_name: &str, device: DeviceId, ordinal: u
         backend: "opencl",
         ordinal: ordinal as u32,
         name: device_text(device, CL_DEVICE_NAME)?,
-        platform: format!("{platform_name}, driver {driver}"),
+        platform: platform_name.to_owned(),
+        notes: Vec::new(),
         kind: if is_cpu { DeviceKind::Cpu } else { DeviceKind::Gpu },
         fp64,
         units: device_number(device, CL_DEVICE_MAX_COMPUTE_UNITS)? as u32,
         memory_bytes: device_number(device, CL_DEVICE_GLOBAL_MEM_SIZE)?,
     };
-    Ok(Facts {
+    let mut facts = Facts {
         info,
-        platform_name: platform_name.to_owned(),
         // The platform's version counts as well: its table of calls ends where its version ends.
         takes_spirv: [&version, &platform_text(platform, CL_PLATFORM_VERSION)?]
             .into_iter()
@@ -219,7 +219,9 @@ fn facts(platform: PlatformId, platform_name: &str, device: DeviceId, ordinal: u
         max_argument_bytes: device_number(device, CL_DEVICE_MAX_PARAMETER_SIZE)? as usize,
         max_group: device_number(device, CL_DEVICE_MAX_WORK_GROUP_SIZE)? as usize,
         max_items: work_item_sizes(device)?,
-    })
+    };
+    facts.info.notes = facts.notes();
+    Ok(facts)
 }
 
 /// Whether `OpenCL 3.0 ...` is at least 2.1, the first with clCreateProgramWithIL.

@@ -2,7 +2,6 @@
 //!
 //! Every group size is explicit and the global size is rounded up to it; kernels guard against the points outside.
 
-use super::program::Form;
 use crate::backend::DeviceKind;
 use crate::kernel::DeviceCode;
 
@@ -66,27 +65,26 @@ impl Grid {
     }
 }
 
-/// The entry point that suits a device and a form of code.
+/// The entry point that suits a device.
 ///
-/// Measured with heat in double precision on two cores of a Zen 5 that was busy otherwise, the best of many launches, in GPts/s at
+/// Measured with heat in double precision on two cores of a Zen 5 that was busy otherwise, the best of many launches,
+/// in GPts/s at
 /// 64^3 and 256^3 (groups as in [`grid`]):
 ///
 /// | | one point per item | one row per item |
 /// |---|---|---|
 /// | PoCL, OpenCL C | 1.3, 0.2 | 2.3, 0.5 |
 /// | Intel's CPU runtime, OpenCL C | 2.4, 0.6 | 2.8, 1.0 |
-/// | Intel's CPU runtime, SPIR-V | 2.8, 0.9 | 0.8, 0.6 |
-///
-/// Intel's compiler doesn't vectorise the loop of the SPIR-V rows, because nothing there says that results and fields are apart.
-pub(super) fn entry(limits: &Limits, form: Form) -> Entry {
-    match (limits.kind, form) {
-        (DeviceKind::Gpu, _) => Entry::Points,
-        (DeviceKind::Cpu, Form::SpirV) if limits.vectorises_groups => Entry::Points,
-        (DeviceKind::Cpu, Form::Source | Form::SpirV) => Entry::Rows,
+/// | Intel's CPU runtime, SPIR-V | 2.8, 0.9 | 3.0, 1.0 |
+pub(super) fn entry(limits: &Limits) -> Entry {
+    match limits.kind {
+        DeviceKind::Gpu => Entry::Points,
+        DeviceKind::Cpu => Entry::Rows,
     }
 }
 
-/// Groups for a box of `n` points, none of which is zero. `kernel_group` is the most items that the kernel allows in a group.
+/// Groups for a box of `n` points, none of which is zero. `kernel_group` is the most items that the kernel allows in a
+/// group.
 pub(super) fn grid(limits: &Limits, entry: Entry, kernel_group: usize, n: [usize; 3]) -> Grid {
     let (axes, work, wanted) = match (entry, limits.kind) {
         // Eight or more items along the first axis would become a vector across rows, which is four times slower.
@@ -101,7 +99,8 @@ pub(super) fn grid(limits: &Limits, entry: Entry, kernel_group: usize, n: [usize
     Grid { axes, global, local }
 }
 
-/// The group nearest to `wanted` that has no more items than the device allows. An axis that has less work than wanted may hand its
+/// The group nearest to `wanted` that has no more items than the device allows. An axis that has less work than wanted
+/// may hand its
 /// items on to the next. Powers of two keep the number of different groups, each of which may be compiled anew, small.
 fn group(wanted: [usize; 3], hands_on: bool, work: [usize; 3], most: usize, items: [usize; 3]) -> [usize; 3] {
     let mut left = wanted.iter().product::<usize>().min(most.max(1));
@@ -123,43 +122,39 @@ fn power_of_two_up_to(n: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Form::{Source, SpirV};
 
     const POCL: Limits = Limits { kind: DeviceKind::Cpu, vectorises_groups: false, group: 4096, items: [4096; 3] };
     const INTEL: Limits = Limits { kind: DeviceKind::Cpu, vectorises_groups: true, group: 8192, items: [8192; 3] };
     const GPU: Limits = Limits { kind: DeviceKind::Gpu, vectorises_groups: true, group: 1024, items: [1024, 1024, 64] };
 
     #[track_caller]
-    fn check(limits: &Limits, form: Form, n: [usize; 3], global: &[usize], local: &[usize]) {
-        let grid = grid(limits, entry(limits, form), 1024, n);
+    fn check(limits: &Limits, n: [usize; 3], global: &[usize], local: &[usize]) {
+        let grid = grid(limits, entry(limits), 1024, n);
         assert_eq!((grid.global(), grid.local()), (global, local), "{n:?} on {limits:?}");
     }
 
     #[test]
     fn each_kind_of_device_gets_the_entry_that_was_fastest_on_it() {
-        let entries = |form| [POCL, INTEL, GPU].map(|limits| entry(&limits, form));
-        assert_eq!(entries(Source), [Entry::Rows, Entry::Rows, Entry::Points]);
-        assert_eq!(entries(SpirV), [Entry::Rows, Entry::Points, Entry::Points]);
+        assert_eq!([POCL, INTEL, GPU].map(|limits| entry(&limits)), [Entry::Rows, Entry::Rows, Entry::Points]);
         let code = &crate::backend::opencl::tests::HEAT.code;
         assert_eq!([Entry::Points.name(code), Entry::Rows.name(code)], ["heat", "heat_rows"]);
     }
 
     #[test]
     fn large_boxes_get_the_measured_groups() {
-        check(&POCL, Source, [256, 256, 256], &[256, 256], &[32, 4]);
-        check(&INTEL, Source, [256, 256, 256], &[256, 256], &[4, 4]);
-        check(&INTEL, SpirV, [256, 256, 256], &[256, 256, 256], &[256, 1, 1]);
-        check(&GPU, SpirV, [256, 256, 256], &[256, 256, 256], &[64, 4, 1]);
+        check(&POCL, [256, 256, 256], &[256, 256], &[32, 4]);
+        check(&INTEL, [256, 256, 256], &[256, 256], &[4, 4]);
+        check(&GPU, [256, 256, 256], &[256, 256, 256], &[64, 4, 1]);
     }
 
     #[test]
     fn thin_boxes_get_thin_groups_and_points_hand_their_items_to_the_next_axis() {
-        check(&POCL, Source, [100, 1, 300], &[1, 300], &[1, 4]);
-        check(&POCL, Source, [100, 300, 1], &[320, 1], &[32, 1]);
-        check(&INTEL, Source, [100, 300, 1], &[300, 1], &[4, 1]);
-        check(&INTEL, SpirV, [34, 34, 34], &[64, 36, 34], &[64, 4, 1]);
-        check(&INTEL, SpirV, [1, 1, 1], &[1, 1, 1], &[1, 1, 1]);
-        check(&GPU, SpirV, [1, 500, 3], &[1, 512, 3], &[1, 256, 1]);
+        check(&POCL, [100, 1, 300], &[1, 300], &[1, 4]);
+        check(&POCL, [100, 300, 1], &[320, 1], &[32, 1]);
+        check(&INTEL, [100, 300, 1], &[300, 1], &[4, 1]);
+        check(&INTEL, [1, 1, 1], &[1, 1], &[1, 1]);
+        check(&GPU, [34, 34, 34], &[64, 36, 34], &[64, 4, 1]);
+        check(&GPU, [1, 500, 3], &[1, 512, 3], &[1, 256, 1]);
     }
 
     #[test]

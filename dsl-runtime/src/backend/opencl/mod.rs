@@ -1,6 +1,7 @@
 //! OpenCL devices, reached through the library that the system's vendors install; nothing is linked.
 //!
-//! `discover` lists platforms and devices as plain data, `mapping` decides how points become work-items, `program` builds kernels,
+//! `discover` lists platforms and devices as plain data, `mapping` decides how points become work-items, `program`
+//! builds kernels,
 //! `device` runs them with the help of `arguments` and `lane`, and `call` holds every call that acts.
 
 mod arguments;

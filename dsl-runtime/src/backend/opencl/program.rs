@@ -1,4 +1,5 @@
-//! From a descriptor to an entry point on a device: which form of the code, which build options, and the vendor's log when it fails.
+//! From a descriptor to an entry point on a device: which form of the code, which build options, and the vendor's log
+//! when it fails.
 
 use std::ffi::CString;
 
@@ -62,7 +63,8 @@ fn uses(kernel: &KernelDesc, ty: ScalarType) -> bool {
 /// The number of arguments of an entry point and their bytes.
 pub(super) fn arguments(kernel: &KernelDesc) -> (usize, usize) {
     let buffers = kernel.outputs.len() + kernel.fields.len();
-    // A buffer is a pointer and the index of its origin; two strides of 8 bytes and six integers of 4 follow the scalars.
+    // A buffer is a pointer and the index of its origin; two strides of 8 bytes and six integers of 4 follow the
+    // scalars.
     let scalars: usize = kernel.params.iter().map(|param| param.ty.bytes().max(4)).sum();
     (2 * buffers + kernel.params.len() + 8, 16 * buffers + scalars + 2 * 8 + 6 * 4)
 }
@@ -76,7 +78,8 @@ pub(super) struct Loaded {
     pub(super) group: usize,
 }
 
-/// Builds an entry point of a kernel for a device, the one that suits it unless `entry` names one. `driver` turns a refused call into an error that names the device.
+/// Builds an entry point of a kernel for a device, the one that suits it unless `entry` names one. `driver` turns a
+/// refused call into an error that names the device.
 pub(super) fn load(
     context: &Context,
     device: DeviceId,
@@ -117,7 +120,7 @@ pub(super) fn load(
         let log = program.build_log(device).unwrap_or_default();
         return Err(failed(if log.is_empty() { format!("{} gave {failure} and no log", failure.call) } else { log }));
     }
-    let entry = entry.unwrap_or_else(|| mapping::entry(&facts.limits(), form));
+    let entry = entry.unwrap_or_else(|| mapping::entry(&facts.limits()));
     let name =
         CString::new(entry.name(&kernel.code)).map_err(|_| failed("the name of the kernel holds a zero".into()))?;
     let function = program.kernel(&name).map_err(&driver)?;

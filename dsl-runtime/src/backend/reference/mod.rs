@@ -35,6 +35,7 @@ impl Backend for Reference {
             ordinal: 0,
             name: "one thread, one point at a time".into(),
             platform: String::new(),
+            notes: Vec::new(),
             kind: DeviceKind::Cpu,
             fp64: true,
             units: 1,

@@ -24,7 +24,8 @@ fn memory_is_counted_and_given_back() {
             },
             ..found.clone()
         };
-        // Other tests allocate on the same device meanwhile, so the count is compared through an error and a limit of its own.
+        // Other tests allocate on the same device meanwhile, so the count is compared through an error and a limit of
+        // its own.
         let device = open(&tight, all, OpenClForm::Auto, None);
         let layout = Layout::linear(ScalarType::F64, 3 << 17).unwrap();
         match device.alloc(&layout).unwrap_err() {

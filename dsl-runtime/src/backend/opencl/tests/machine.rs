@@ -128,7 +128,7 @@ fn one_platform_with_several_devices_lists_and_runs_them_all() {
 #[test]
 fn every_device_of_the_first_platform_computes() {
     let (all, _) = discover();
-    let pocl: Vec<_> = all.iter().filter(|found| found.facts.platform_name.contains("Portable")).collect();
+    let pocl: Vec<_> = all.iter().filter(|found| found.facts.info.platform.contains("Portable")).collect();
     let devices: Vec<_> = pocl.iter().map(|found| open(found, &all, OpenClForm::Auto, None)).collect();
     for device in &devices {
         assert!(device.shares_context(&devices[0]));
@@ -160,7 +160,7 @@ fn oclgrind_finds_nothing() {
 #[test]
 fn heat_is_clean_on_a_simulated_device() {
     let (all, _) = discover();
-    for found in all.iter().filter(|found| found.facts.platform_name == "Oclgrind") {
+    for found in all.iter().filter(|found| found.facts.info.platform == "Oclgrind") {
         for entry in [Entry::Points, Entry::Rows] {
             let device = open(found, &all, OpenClForm::Auto, Some(entry));
             let kernel = device.load(&HEAT).unwrap();

@@ -1,6 +1,7 @@
 //! The OpenCL devices of this machine, driven through the `Device` trait.
 //!
-//! A platform that is missing is skipped loudly; `POLYHALO_REQUIRE` (a comma list of `pocl`, `intel`, `oclgrind`, `clang`, or `all`) turns the skip into a failure.
+//! A platform that is missing is skipped loudly; `POLYHALO_REQUIRE` (a comma list of `pocl`, `intel`, `oclgrind`,
+//! `clang`, or `all`) turns the skip into a failure.
 
 mod limits;
 mod machine;
@@ -144,12 +145,12 @@ pub(super) fn fictitious() -> Facts {
             ordinal: 0,
             name: "fictitious".into(),
             platform: "none".into(),
+            notes: Vec::new(),
             kind: DeviceKind::Gpu,
             fp64: true,
             units: 4,
             memory_bytes: 1 << 30,
         },
-        platform_name: "none".into(),
         version: "OpenCL 3.0".into(),
         driver: "0".into(),
         max_alloc_bytes: 1 << 28,
@@ -187,7 +188,7 @@ fn available<T>(tool: &str, found: Option<T>, why: &str) -> Option<T> {
 /// The device of a platform, with everything that was found.
 fn platform(tool: &str, part: &str) -> Option<(Found, Vec<Found>)> {
     let (all, absent) = discover();
-    let found = all.iter().find(|found| found.facts.platform_name.contains(part)).cloned();
+    let found = all.iter().find(|found| found.facts.info.platform.contains(part)).cloned();
     let reasons: Vec<_> = absent.iter().map(|absent| absent.sentence()).collect();
     available(tool, found, &format!("no platform is called `{part}`; {}", reasons.join("; "))).map(|found| (found, all))
 }
@@ -308,7 +309,8 @@ fn expected(n: [usize; 3], damped: bool, u: (&Layout, &[f64]), kappa: (&Layout, 
     }
 }
 
-/// Runs the kernel on a device over all owned cells and compares every cell of the buffer with the Rust loop, bit for bit.
+/// Runs the kernel on a device over all owned cells and compares every cell of the buffer with the Rust loop, bit for
+/// bit.
 fn check_heat(device: &dyn Device, kernel: KernelId, n: [usize; 3], damped: bool) {
     let strides = Strides::for_cells(n.map(|n| n + 4), 8).unwrap();
     let (u_layout, kappa_layout, out_layout) = (layout(n, 1, strides), layout(n, 2, strides), layout(n, 0, strides));

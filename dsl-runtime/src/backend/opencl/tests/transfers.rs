@@ -83,3 +83,36 @@ fn a_write_too_long_to_stage_arrives_whole() {
         assert!(field.values(&device) == values);
     });
 }
+
+#[test]
+fn boxes_of_one_buffer_may_interlock_as_long_as_they_do_not_overlap() {
+    let n = [13_i64, 7, 5];
+    let cells = n.map(|n| n as usize);
+    let layout = layout(cells, 1, Strides::for_cells(cells.map(|n| n + 2), 8).unwrap());
+    let mut numbers = noise(1 << 14, 9).into_iter().map(|value| ((value - 0.5) * 1000.0) as i64).cycle();
+    let mut below = |n: i64| numbers.next().expect("a cycle") % n;
+    let mut pairs = Vec::new();
+    while pairs.len() < 300 {
+        let size: [i64; 3] = std::array::from_fn(|axis| 1 + below(n[axis] + 2));
+        let [here, there] = std::array::from_fn(|_| {
+            let lo: [i64; 3] = std::array::from_fn(|axis| below(n[axis] + 3 - size[axis]) - 1);
+            Box3 { lo, hi: std::array::from_fn(|axis| lo[axis] + size[axis]) }
+        });
+        if here.intersection(&there).is_empty() {
+            pairs.push((layout.region(&here).unwrap(), layout.region(&there).unwrap()));
+        }
+    }
+    on_each_platform(|found, all| {
+        let device = open(found, all, OpenClForm::Auto, None);
+        let mut model = noise(layout.bytes / 8, 10);
+        let field = Field::new(&device, layout, Some(&model));
+        let place = |region| Place { buffer: field.buffer, region };
+        for (from, to) in &pairs {
+            device.copy(QueueId::COMPUTE, place(from), place(to)).unwrap();
+            for (source, target) in from.row_starts().zip(to.row_starts()) {
+                model.copy_within(source / 8..(source + from.row_bytes) / 8, target / 8);
+            }
+        }
+        assert!(field.values(&device) == model, "{}", device.summary());
+    });
+}

@@ -1,0 +1,112 @@
+//! How a launch goes through memory: what fits in which cache decides, and no choice changes a result.
+
+use super::cache::Caches;
+use crate::geometry::Box3;
+use crate::kernel::KernelDesc;
+
+/// How far ahead memory is asked for. Measured: 2 to 4 KB are about equally good.
+const AHEAD_BYTES: usize = 3 << 10;
+
+/// Fewer rows in a tile would read the rows around it too often.
+const LEAST_ROWS: usize = 4;
+
+/// How the threads go through their boxes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sweep {
+    /// Rows of points that a kernel gets at once, of all planes: few enough that the rows of neighbouring planes are
+    /// still in the second-level cache when they are read again.
+    pub(super) tile_rows: usize,
+    /// How many cells ahead memory is asked for; 0 for not at all, where the second-level caches hold everything.
+    pub(super) ahead: isize,
+    /// Whether results go past the caches, which couldn't keep them until they are read.
+    pub(super) stream: bool,
+}
+
+impl Sweep {
+    /// The sweep of a kernel over `range` by `threads` threads. `in_place` says that a result's memory is also a
+    /// field's, and so is in a cache when it is written.
+    pub(super) fn new(kernel: &KernelDesc, range: &Box3, in_place: bool, threads: usize, caches: &Caches) -> Self {
+        let bytes = usize::try_from(range.points()).unwrap_or(usize::MAX).saturating_mul(point_bytes(kernel));
+        let widest = kernel.fields.iter().filter(|field| !field.reads.is_empty()).map(|field| field.ty.bytes()).max();
+        let held = bytes <= caches.own_bytes.saturating_mul(threads);
+        Self {
+            tile_rows: tile_rows(kernel, range, caches),
+            ahead: if held { 0 } else { widest.map_or(0, |widest| (AHEAD_BYTES / widest) as isize) },
+            stream: !in_place && bytes > caches.last_bytes,
+        }
+    }
+}
+
+/// The bytes of all fields and results, for each point.
+fn point_bytes(kernel: &KernelDesc) -> usize {
+    let fields = kernel.fields.iter().filter(|field| !field.reads.is_empty()).map(|field| field.ty.bytes());
+    fields.chain(kernel.outputs.iter().map(|ty| ty.bytes())).sum()
+}
+
+/// As many rows as fill half of a thread's second-level cache with the planes that are in use at a time.
+fn tile_rows(kernel: &KernelDesc, range: &Box3, caches: &Caches) -> usize {
+    let [cells, rows, _] = range.size();
+    let planes = |halo: [[u32; 2]; 3]| halo[2].into_iter().map(|planes| planes as usize).sum::<usize>() + 1;
+    let read = || kernel.fields.iter().filter(|field| !field.reads.is_empty());
+    if read().all(|field| planes(field.halo()) == 1) {
+        // Nothing is read again from another plane.
+        return rows.max(1);
+    }
+    let fields = read().map(|field| planes(field.halo()) * field.ty.bytes());
+    let in_use = fields.chain(kernel.outputs.iter().map(|ty| ty.bytes())).sum::<usize>().saturating_mul(cells);
+    (caches.own_bytes / 2 / in_use.max(1)).clamp(LEAST_ROWS, rows.max(LEAST_ROWS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{AVERAGE, BROKEN, HEAT, LOPSIDED};
+
+    const CACHES: Caches = Caches { own_bytes: 1 << 20, last_bytes: 32 << 20 };
+
+    fn sweep(kernel: &KernelDesc, size: [i64; 3], threads: usize) -> Sweep {
+        Sweep::new(kernel, &Box3 { lo: [1; 3], hi: size.map(|cells| cells + 1) }, false, threads, &CACHES)
+    }
+
+    #[test]
+    fn tiles_fill_half_of_the_second_level_with_the_planes_in_use() {
+        let rows = |kernel, size| sweep(kernel, size, 2).tile_rows;
+        // 3 planes of u and kappa, one of f and one of the result, 8 bytes each.
+        assert_eq!(rows(&HEAT, [256, 256, 256]), (512 << 10) / (8 * 8 * 256));
+        assert_eq!(rows(&HEAT, [512, 512, 512]), 16);
+        // 3 planes of a field and one of the result, 4 bytes each.
+        assert_eq!(rows(&AVERAGE, [512, 512, 512]), 64);
+        // 2 planes of one field, one of the other and two results.
+        assert_eq!(rows(&LOPSIDED, [512, 512, 512]), 25);
+        assert_eq!(rows(&HEAT, [1 << 20, 512, 4]), LEAST_ROWS);
+        assert_eq!(rows(&HEAT, [8, 10, 512]), 10);
+        assert_eq!(rows(&HEAT, [8, 1, 512]), LEAST_ROWS);
+        // No field is read in two planes.
+        assert_eq!(rows(&BROKEN, [512, 512, 512]), 512);
+    }
+
+    #[test]
+    fn memory_is_asked_for_ahead_where_second_level_caches_do_not_hold_all() {
+        let ahead = |kernel, size, threads| sweep(kernel, size, threads).ahead;
+        assert_eq!(ahead(&HEAT, [256, 256, 256], 2), 384);
+        assert_eq!(ahead(&AVERAGE, [256, 256, 256], 2), 768);
+        assert_eq!(ahead(&HEAT, [32, 32, 32], 1), 0);
+        assert_eq!(ahead(&HEAT, [40, 32, 32], 1), 384);
+        assert_eq!(ahead(&HEAT, [40, 32, 32], 2), 0);
+    }
+
+    #[test]
+    fn results_go_past_the_caches_when_no_cache_holds_the_launch() {
+        let stream = |size| sweep(&HEAT, size, 2).stream;
+        assert!(!stream([64, 128, 128]) && stream([65, 128, 128]));
+        let range = Box3 { lo: [0; 3], hi: [256; 3] };
+        assert!(!Sweep::new(&HEAT, &range, true, 2, &CACHES).stream);
+        assert!(stream([1 << 20, 1 << 20, 1 << 20]));
+    }
+
+    #[test]
+    fn nothing_to_do_is_no_fault() {
+        let sweep = Sweep::new(&HEAT, &Box3::EMPTY, false, 1, &CACHES);
+        assert_eq!(sweep, Sweep { tile_rows: LEAST_ROWS, ahead: 0, stream: false });
+    }
+}

@@ -1,0 +1,131 @@
+//! Claims about the host device with caches of any size, which make it sweep in any way, and with emitted kernels.
+
+use super::*;
+use crate::backend::Cells;
+use crate::backend::reference::Reference;
+use crate::geometry::Extent;
+use crate::halo::widest_range;
+use crate::kernel::ScalarType;
+use crate::layout::Strides;
+use crate::testing::{AVERAGE, HEAT, noise};
+
+/// The native code that the emitter writes for these kernels, from the golden files.
+#[expect(unreachable_pub, reason = "the text is made for programs")]
+mod emitted {
+    pub(super) mod heat {
+        use crate::backend::host::{BoxArgs, support::prefetch, support::store};
+        use crate::kernel::HostCode;
+        include!("../../../../tests/golden/heat/host.rs");
+    }
+}
+
+/// The heat step with the code that a program has.
+static EMITTED_HEAT: KernelDesc = KernelDesc { host: emitted::heat::CODE, ..HEAT };
+
+/// Caches so small that a launch leaves them, and so large that none does; ones for each kind of sweep.
+const CACHES: [Caches; 5] = [
+    Caches { own_bytes: 1, last_bytes: 1 },
+    Caches { own_bytes: 1, last_bytes: usize::MAX },
+    Caches { own_bytes: 20_000, last_bytes: 1 },
+    Caches { own_bytes: 60_000, last_bytes: 100_000 },
+    Caches { own_bytes: usize::MAX / 2, last_bytes: usize::MAX },
+];
+
+fn host(threads: usize, set: InstructionSet, caches: Caches) -> Box<dyn Device> {
+    let info = listed(&Host, 0).unwrap();
+    let pool = Pool::new(threads, &allowed_cpus()).unwrap();
+    Box::new(HostDevice { info, set, pool, caches, state: Mutex::default() })
+}
+
+/// The results of a launch on noise over the widest range, as bytes.
+fn results(device: &dyn Device, kernel: &'static KernelDesc, cells: [usize; 3]) -> Option<Vec<Vec<u8>>> {
+    let extent = Extent::new(cells).unwrap();
+    let range = widest_range(kernel, extent).ok()?;
+    let strides = Strides::for_cells(cells, 4).unwrap();
+    let mut seed = 0;
+    let mut made = |ty: ScalarType| {
+        let layout = Layout::new(ty, extent.whole(), strides).unwrap();
+        let buffer = device.alloc(&layout).unwrap();
+        seed += 1;
+        let mut random = noise(seed);
+        let values = (0..extent.points()).map(|_| random());
+        let data: Vec<u8> = match ty {
+            ScalarType::F64 => values.flat_map(f64::to_ne_bytes).collect(),
+            _ => values.flat_map(|value| (value as f32).to_ne_bytes()).collect(),
+        };
+        let region = layout.region(&layout.cells).unwrap();
+        device.write(QueueId::COMPUTE, Place { buffer, region: &region }, &data).unwrap();
+        (Cells { buffer, origin: layout.origin }, region)
+    };
+    let outputs: Vec<_> = kernel.outputs.iter().map(|&ty| made(ty)).collect();
+    let fields: Vec<_> = kernel.fields.iter().map(|field| made(field.ty)).collect();
+    let cells = |made: &[(Cells, Region)]| made.iter().map(|(cells, _)| *cells).collect::<Vec<_>>();
+    let launch = Launch {
+        kernel: device.load(kernel).unwrap(),
+        outputs: &cells(&outputs),
+        fields: &cells(&fields),
+        scalars: &vec![0.03_f64.to_bits(); kernel.params.len()],
+        strides,
+        range,
+    };
+    device.launch(QueueId::COMPUTE, &launch).unwrap();
+    device.finish(QueueId::COMPUTE).unwrap();
+    let read = |(cells, region): &(Cells, Region)| {
+        let mut data = vec![0; region.bytes()];
+        device.read(QueueId::COMPUTE, Place { buffer: cells.buffer, region }, &mut data).unwrap();
+        data
+    };
+    let results = outputs.iter().map(read).collect();
+    outputs.iter().chain(&fields).for_each(|(cells, _)| device.free(cells.buffer));
+    Some(results)
+}
+
+#[test]
+fn no_sweep_changes_a_bit() {
+    let reference = Reference.open(0, &OpenOptions::default()).unwrap();
+    let lengths = (1..=70).chain([97, 130, 257]).map(|nx| [nx, 3, 4]);
+    let shapes = [[3, 1, 5], [3, 5, 1], [3, 64, 3], [5, 23, 17], [64, 33, 9], [67, 37, 5], [1, 9, 9]];
+    let shapes: Vec<_> = lengths.chain(shapes).collect();
+    for set in InstructionSet::ALL.into_iter().filter(|set| set.is_available()) {
+        for (caches, threads) in CACHES.into_iter().zip([1, 2, 3, 1, 2]) {
+            let device = host(threads, set, caches);
+            for kernel in [&EMITTED_HEAT, &AVERAGE] {
+                for &shape in &shapes {
+                    let expected = results(&*reference, kernel, shape);
+                    let found = results(&*device, kernel, shape);
+                    assert!(found == expected, "{kernel:?} {shape:?} {set} {caches:?} {threads} threads");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_caches_of_these_tests_lead_to_every_kind_of_sweep() {
+    let range = Box3 { lo: [1; 3], hi: [63, 32, 8] };
+    let sweeps = CACHES.map(|caches| Sweep::new(&EMITTED_HEAT, &range, false, 1, &caches));
+    assert_eq!(sweeps.map(|sweep| sweep.stream), [true, false, true, true, false]);
+    assert_eq!(sweeps.map(|sweep| sweep.ahead != 0), [true, true, true, true, false]);
+    assert_eq!(sweeps.map(|sweep| sweep.tile_rows), [4, 4, 4, 7, 31]);
+}
+
+#[test]
+fn copies_past_the_caches_are_copies() {
+    for caches in CACHES {
+        let device = host(2, InstructionSet::Baseline, caches);
+        for cells in [[1, 1, 1], [7, 3, 2], [1000, 40, 3], [300_001, 1, 1]] {
+            let extent = Extent::new(cells).unwrap();
+            let layout = Layout::new(ScalarType::F32, extent.whole(), Strides::for_cells(cells, 4).unwrap()).unwrap();
+            let (a, b) = (device.alloc(&layout).unwrap(), device.alloc(&layout).unwrap());
+            let mut random = noise(3);
+            let region = layout.region(&layout.cells).unwrap();
+            let data: Vec<u8> = (0..region.bytes()).map(|_| (random() * 256.0) as u8).collect();
+            let place = |buffer| Place { buffer, region: &region };
+            device.write(QueueId::COMPUTE, place(a), &data).unwrap();
+            device.copy(QueueId::COMPUTE, place(a), place(b)).unwrap();
+            let mut found = vec![0; data.len()];
+            device.read(QueueId::COMPUTE, place(b), &mut found).unwrap();
+            assert!(found == data, "{cells:?} {caches:?}");
+        }
+    }
+}
