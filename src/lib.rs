@@ -57,3 +57,8 @@ pub mod __private {
         unreachable!("a program with a refused stencil is never built")
     }
 }
+
+/// The program in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -10,7 +10,7 @@ use polyhalo_codegen::random::{Limits, kernel};
 use polyhalo_tests::agreement::{check_host, check_opencl};
 
 /// The number and the first seed of the kernels, unless the environment has others.
-const KERNELS: u64 = 24;
+const KERNELS: u64 = 20;
 const SEED: u64 = 1;
 
 /// A number in the environment.

@@ -97,6 +97,7 @@ pub fn kernel(name: &str, seed: u64, limits: Limits) -> Verified {
     let mut draft = Draft {
         random: Random::new(seed),
         kernel: Kernel { name: name.into(), file: "random.rs".into(), ..Kernel::default() },
+        floats: Vec::new(),
         reaches: Vec::new(),
         left: limits.expressions,
         line: 10,
@@ -108,9 +109,6 @@ pub fn kernel(name: &str, seed: u64, limits: Limits) -> Verified {
     draft.kernel.body = draft.block(2, &outputs);
     verify(draft.kernel).unwrap_or_else(|wrong| panic!("the generator made an unsound kernel of {seed}: {wrong:?}"))
 }
-
-const FLOATS: [Type; 2] = [Type::F64, Type::F32];
-const TYPES: [Type; 3] = [Type::F64, Type::F32, Type::Bool];
 
 /// Names of parameters, among them such as emitters use themselves or languages reserve.
 const PARAMETERS: [&str; 16] = [
@@ -124,6 +122,8 @@ const LOCALS: [&str; 12] = ["s", "t", "flux", "double", "i", "c", "sqrt", "σ", 
 struct Draft {
     random: Random,
     kernel: Kernel,
+    /// The types of its numbers.
+    floats: Vec<Type>,
     /// For each field the nearest and the farthest cell along each axis.
     reaches: Vec<[[i32; 2]; 3]>,
     /// Expressions that may still be made.
@@ -140,25 +140,25 @@ impl Draft {
         let place = Place { line: 1, ..Place::default() };
         let reach = i32::try_from(reach).expect("a few cells");
         // Some kernels know a single width, as most of a user's do.
-        let floats = match self.random.below(4) {
+        self.floats = match self.random.below(4) {
             0 => vec![Type::F64],
             1 => vec![Type::F32],
-            _ => FLOATS.to_vec(),
+            _ => vec![Type::F64, Type::F32],
         };
         let mut names = PARAMETERS.to_vec();
         let mut name = |random: &mut Random| names.swap_remove(random.below(names.len())).to_owned();
         for _ in 0..1 + self.random.below(4) {
-            let ty = self.random.pick(&floats);
+            let ty = self.float();
             self.kernel.fields.push(Field { name: name(&mut self.random), ty, place });
             let sides = [[-reach, reach], [-reach, reach], [-reach, 0], [0, reach], [-1.min(reach), 0], [0, 0]];
             self.reaches.push([(); 3].map(|()| self.random.pick(&sides)));
         }
         for _ in 0..self.random.below(5) {
-            let ty = self.random.pick(&[floats.as_slice(), &[Type::Bool]].concat());
+            let ty = self.ty();
             self.kernel.params.push(Param { name: name(&mut self.random), ty, place });
         }
         for _ in 0..1 + self.random.below(3) {
-            let ty = self.random.pick(&floats);
+            let ty = self.float();
             self.kernel.outputs.push(Output { ty, role: Role::Value });
         }
     }
@@ -186,6 +186,8 @@ impl Draft {
             return;
         }
         for output in outputs {
+            // Results are what others see, so there must be something to them.
+            self.left = self.left.max(8);
             let value = self.value(self.kernel.outputs[*output].ty, 4);
             block.push(Stmt::Store { output: *output, value, place: self.place() });
         }
@@ -201,7 +203,7 @@ impl Draft {
         let targets: Vec<Id<Local>> = self.readable.iter().copied().filter(assignable).collect();
         match self.random.below(6) {
             0 | 1 => {
-                let ty = self.random.pick(&TYPES);
+                let ty = self.ty();
                 let value = self.expr(ty, 4);
                 let local = self.declare(ty);
                 block.push(Stmt::Let { local, value: Some(value), place: self.place() });
@@ -220,7 +222,7 @@ impl Draft {
                 block.push(Stmt::If { condition, then, otherwise, place });
             }
             4 | 5 => {
-                let ty = self.random.pick(&TYPES);
+                let ty = self.ty();
                 let local = self.declare(ty);
                 block.push(Stmt::Let { local, value: None, place: self.place() });
                 self.first_value(local, depth, block);
@@ -295,6 +297,17 @@ impl Draft {
         }
     }
 
+    fn float(&mut self) -> Type {
+        self.random.pick(&self.floats)
+    }
+
+    fn ty(&mut self) -> Type {
+        match self.random.below(self.floats.len() + 1) {
+            0 => Type::Bool,
+            _ => self.float(),
+        }
+    }
+
     fn declare(&mut self, ty: Type) -> Id<Local> {
         let (name, mutable) = (self.random.pick(&LOCALS).to_owned(), self.random.once_in(2));
         self.kernel.locals.push(Local { name, ty, mutable, note: None })
@@ -329,7 +342,7 @@ impl Draft {
                 ExprKind::Call(function, (0..function.arity()).map(|_| self.argument(function, ty, depth)).collect())
             }
             3 => {
-                let from = self.random.pick(&FLOATS);
+                let from = self.float();
                 ExprKind::Cast(self.expr(from, depth))
             }
             _ => {
@@ -357,8 +370,8 @@ impl Draft {
         let depth = if op.kind() == BinaryKind::Comparison { self.random.below(depth + 1) } else { depth };
         let ty = match op {
             Binary::And | Binary::Or => Type::Bool,
-            Binary::Eq | Binary::Ne => self.random.pick(&TYPES),
-            _ => self.random.pick(&FLOATS),
+            Binary::Eq | Binary::Ne => self.ty(),
+            _ => self.float(),
         };
         self.pair(op, ty, depth)
     }
@@ -383,16 +396,25 @@ impl Draft {
             let local = self.random.pick(&locals);
             return self.read(local);
         }
-        let mut kinds = vec![ExprKind::Literal(self.random.value(ty))];
         let params = self.kernel.params.enumerate().filter(|(_, param)| param.ty == ty);
-        kinds.extend(params.map(|(id, _)| ExprKind::Param(id)));
+        let mut kinds: Vec<ExprKind> = params.map(|(id, _)| ExprKind::Param(id)).collect();
         let fields: Vec<Id<Field>> = self.kernel.fields.ids().filter(|id| self.kernel.fields[*id].ty == ty).collect();
         for field in fields {
             let reach = self.reaches[field.index()];
             let offset = Offset(reach.map(|[near, far]| near + self.random.below((far - near) as usize + 1) as i32));
             kinds.extend([offset, Offset::HERE].map(|offset| ExprKind::Load { field, offset }));
         }
-        let kind = kinds.swap_remove(self.random.below(kinds.len()));
+        // Constants alone would say little about the point.
+        let kind = match ty {
+            _ if self.random.once_in(6) => ExprKind::Literal(self.random.value(ty)),
+            _ if !kinds.is_empty() => kinds.swap_remove(self.random.below(kinds.len())),
+            Type::Bool => {
+                let (op, ty) = (self.operation(|kind| kind == BinaryKind::Comparison), self.float());
+                ExprKind::Binary(op, self.leaf(ty), self.leaf(ty))
+            }
+            Type::F64 => ExprKind::Cast(self.leaf(Type::F32)),
+            Type::F32 => ExprKind::Cast(self.leaf(Type::F64)),
+        };
         self.push(kind, ty)
     }
 }

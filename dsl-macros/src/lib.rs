@@ -7,7 +7,9 @@ mod compile;
 mod expand;
 mod refuse;
 
+use polyhalo_codegen::front::Options;
 use proc_macro2::TokenStream;
+use quote::quote;
 
 /// Compiles a function into a stencil kernel.
 ///
@@ -20,19 +22,28 @@ pub fn stencil(options: proc_macro::TokenStream, item: proc_macro::TokenStream) 
 }
 
 fn stencil_tokens(options: TokenStream, item: TokenStream) -> TokenStream {
-    let options = match syn::parse2(options) {
-        Ok(options) => options,
-        Err(error) => return refuse::with_item(error.to_compile_error(), item),
+    let function = match syn::parse2::<syn::ItemFn>(item.clone()) {
+        Ok(function) => function,
+        Err(error) => return no_function(&error, item),
     };
-    match syn::parse2::<syn::ItemFn>(item.clone()) {
-        Ok(function) => expand::function(&function, &options),
-        Err(_) if syn::parse2::<syn::Item>(item.clone()).is_ok() => {
-            let message =
-                "#[stencil] stands on a function\n  = help: write `#[stencil] fn name(u: &Field<f64>) -> f64 { .. }`";
-            let first = item.clone().into_iter().next();
-            let span = first.map_or_else(proc_macro2::Span::call_site, |token| token.span());
-            refuse::with_item(syn::Error::new(span, message).to_compile_error(), item)
+    match syn::parse2(options) {
+        Ok(options) => expand::function(&function, &options),
+        Err(error) => {
+            let stand_in = refuse::stand_in(&function, &Options::default());
+            let error = error.to_compile_error();
+            quote!(#error #stand_in)
         }
-        Err(error) => error.to_compile_error(),
     }
+}
+
+/// The attribute stands on something else: said at its first token, and the item is left as it was.
+fn no_function(error: &syn::Error, item: TokenStream) -> TokenStream {
+    if syn::parse2::<syn::Item>(item.clone()).is_err() {
+        return error.to_compile_error();
+    }
+    let message = "#[stencil] stands on a function\n  = help: write `#[stencil] fn name(u: &Field<f64>) -> f64 { .. }`";
+    let first = item.clone().into_iter().next();
+    let span = first.map_or_else(proc_macro2::Span::call_site, |token| token.span());
+    let error = syn::Error::new(span, message).to_compile_error();
+    quote!(#error #item)
 }

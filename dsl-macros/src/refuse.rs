@@ -14,15 +14,16 @@ pub(crate) fn function(function: &ItemFn, refused: &Refused, options: &Options) 
         let (first, last) = refused.spans.of(diagnostic.place);
         error(first, last, &diagnostic.text())
     });
-    let krate = facade(options);
-    let body = quote!(#krate::__private::refused());
-    let stand_in = outer_function(function, &krate, body);
+    let stand_in = stand_in(function, options);
     quote!(#(#errors)* #stand_in)
 }
 
-/// An error beside the item as it was written.
-pub(crate) fn with_item(error: TokenStream, item: TokenStream) -> TokenStream {
-    quote!(#error #item)
+/// The function's name, parameters and result without its body.
+pub(crate) fn stand_in(function: &ItemFn, options: &Options) -> TokenStream {
+    let krate = facade(options);
+    let body = quote!(#krate::__private::refused());
+    let stand_in = outer_function(function, &krate, body);
+    quote!(#[allow(unused_variables, unused_mut)] #stand_in)
 }
 
 /// `::core::compile_error!{ "message" }` whose first token lies at `first` and last at `last`: rustc underlines all between.

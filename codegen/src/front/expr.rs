@@ -159,17 +159,17 @@ impl Front {
         self.kernel.exprs.push(IrExpr { kind, ty: Type::F64, place })
     }
 
-    /// Makes two types one, or reports that they differ.
-    pub(super) fn unify(&mut self, a: TypeVar, b: TypeVar, place: Place) {
-        if let Err((a, b)) = self.types.unify(a, b) {
-            let message = format!("`{a}` meets `{b}`");
-            let help = match a.is_float() && b.is_float() {
-                true => format!("both sides must have one type; convert one of them: `x as {a}`"),
-                false => "compare numbers to get a `bool`; choose with `if c { 1.0 } else { 0.0 }` to get a number"
-                    .to_owned(),
-            };
-            self.reporter.report(Diagnostic::new(place, message).help(help));
-        }
+    /// Makes two types one, or reports that they differ; tells whether it could.
+    pub(super) fn unify(&mut self, a: TypeVar, b: TypeVar, place: Place) -> bool {
+        let Err((a, b)) = self.types.unify(a, b) else { return true };
+        let help = match a.is_float() && b.is_float() {
+            true => format!("both sides must have one type; convert one of them: `x as {a}`"),
+            false => {
+                "compare numbers to get a bool; choose with `if c { 1.0 } else { 0.0 }` to get a number".to_owned()
+            }
+        };
+        self.reporter.report(Diagnostic::new(place, format!("`{a}` meets `{b}`")).help(help));
+        false
     }
 
     pub(super) fn expect_type(&mut self, value: Id<IrExpr>, ty: Type, place: Place) {
@@ -529,19 +529,30 @@ impl Front {
 
     fn numbers(&mut self, op: Binary, left: Id<IrExpr>, right: Id<IrExpr>, binary: &ExprBinary, place: Place) -> Val {
         let ty = self.types.exprs[left.index()];
-        self.unify(ty, self.types.exprs[right.index()], place);
-        let is_bool = self.types.get(ty) == Some(Type::Bool);
-        let takes_bool = match op.kind() {
+        let is_bool = |number: Id<IrExpr>| self.types.get(self.types.exprs[number.index()]) == Some(Type::Bool);
+        let bools = [is_bool(left), is_bool(right)];
+        let takes_bools = match op.kind() {
             BinaryKind::Logic => true,
             BinaryKind::Arithmetic => false,
-            BinaryKind::Comparison => is_bool && matches!(op, Binary::Eq | Binary::Ne),
+            BinaryKind::Comparison => bools == [true; 2] && matches!(op, Binary::Eq | Binary::Ne),
         };
-        if is_bool != takes_bool {
-            let (what, help) = match is_bool {
-                true => ("bools", "choose a number with `if c { 1.0 } else { 0.0 }`"),
-                false => ("numbers", "compare the numbers first: `a > 0.0 && b > 0.0`"),
+        if bools != [takes_bools; 2] {
+            let (message, help) = match (bools, op.kind()) {
+                ([true, true], _) => {
+                    (format!("`{}` of two bools", op.symbol()), "choose a number with `if c { 1.0 } else { 0.0 }`")
+                }
+                (_, BinaryKind::Logic) => {
+                    (format!("`{}` of a number", op.symbol()), "compare it first: `a > 0.0 && b > 0.0`")
+                }
+                _ => (
+                    format!("`{}` of a bool and a number", op.symbol()),
+                    "choose a number with `if c { 1.0 } else { 0.0 }`",
+                ),
             };
-            return self.poison(binary, format!("`{}` of two {what}", op.symbol()), help);
+            return self.poison(binary, message, help);
+        }
+        if !self.unify(ty, self.types.exprs[right.index()], place) {
+            return Val::Poison;
         }
         let result = match op.kind() {
             BinaryKind::Arithmetic => ty,
@@ -581,7 +592,10 @@ impl Front {
                 let help = match at {
                     Val::Tuple(_) | Val::Array(_) => format!("write the displacement as a sum: `{name}[X - Y]`"),
                     Val::Integer(Integer { value: 0, .. }) => format!("the point itself is `{name}[HERE]`"),
-                    Val::Integer(integer) => format!("along X that is `{name}[{}*X]`", integer.value),
+                    Val::Integer(integer) => {
+                        let cells = i32::try_from(integer.value).unwrap_or(i32::MAX);
+                        format!("along X that is `{name}[{}]`", Offset([cells, 0, 0]))
+                    }
                     _ => format!(
                         "write `{name}[HERE]`, `{name}[X]`, `{name}[2*X - Y]`: offsets are known at compile time"
                     ),

@@ -137,6 +137,7 @@ impl Front {
         let Pat::Ident(pattern) = &*input.pat else {
             let help = "give the parameter a plain name and take it apart with `let`";
             self.reporter.refuse(&input.pat, "a parameter of a stencil is a plain name", help);
+            self.bind_poison(&input.pat);
             return None;
         };
         if let Some(token) = &pattern.mutability {

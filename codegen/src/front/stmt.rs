@@ -336,11 +336,7 @@ impl Front {
                 return branch.else_branch.as_ref().map_or(Val::Unit, |(_, otherwise)| self.eval(otherwise));
             }
             Val::Poison => None,
-            Val::Number(number) => {
-                let place = self.reporter.place(&branch.cond);
-                self.expect_type(number, Type::Bool, place);
-                Some(number)
-            }
+            Val::Number(number) if self.types.get(self.types.exprs[number.index()]) == Some(Type::Bool) => Some(number),
             other => {
                 self.reporter.refuse(
                     &branch.cond,

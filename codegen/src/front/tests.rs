@@ -174,6 +174,7 @@ fn fields_are_read_at_offsets() {
     refused("u * 2.0", &["`*` of the whole field `u`", "`u[HERE]`"]);
     refused("u[0]", &["indexed by an integer", "`u[HERE]`"]);
     refused("u[3]", &["indexed by an integer", "`u[3*X]`"]);
+    refused("u[-1]", &["indexed by an integer", "`u[-X]`"]);
     refused("u[(1, 0, 0)]", &["indexed by a tuple", "as a sum"]);
     refused("u[a * X]", &["an offset meets a number that is only known at run time"]);
     refused("u[65 * X]", &["farther than 64 cells"]);
@@ -189,11 +190,14 @@ fn numbers_have_one_type() {
     refused("a as f32 + b", &["`f32` meets `f64`", "`x as f32`"]);
     refused("1", &["the integer 1 stands where a float is needed", "`1.0`"]);
     refused("a < b", &["`f64` meets `bool`", "if c { 1.0 } else { 0.0 }"]);
-    refused("if a { 1.0 } else { 2.0 }", &["`bool` meets `f64`"]);
+    refused("if a { 1.0 } else { 2.0 }", &["the condition is a number", "a comparison such as `a < b`"]);
+    refused("(a < b) * 2.0", &["`*` of a bool and a number", "choose a number"]);
+    refused("(a < b) + (b < a)", &["`+` of two bools"]);
+    refused("let x: f32 = 1.0; x * u[X]", &["`f32` meets `f64`"]);
     refused("(a < b) as f64", &["a bool can't be cast"]);
     refused("a as i32 as f64", &["a float can't be cast to `i32`"]);
     refused("a % b", &["`%` of floats"]);
-    refused("(a && b) as f64", &["`&&` of two numbers"]);
+    refused("(a && b) as f64", &["`&&` of a number"]);
     refused("1.0e999", &["too large for f64"]);
     refused("let n: u8 = 300; n as f64", &["300 does not fit into `u8`"]);
     refused("a + 1u7", &["the suffix `u7`"]);

@@ -10,7 +10,7 @@ fn the_listing_has_each_device_and_opens_it() {
     on_each_platform(|found, _| {
         let info = &found.facts.info;
         assert!(
-            info.platform.contains(&found.facts.driver)
+            info.notes[0].contains(&found.facts.driver)
                 && info.units > 0
                 && found.facts.max_alloc_bytes <= info.memory_bytes
         );
