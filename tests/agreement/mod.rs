@@ -1,6 +1,6 @@
 //! Whether emitted code computes what the interpreter does, bit for bit: any kernels, on the CPU and on OpenCL devices.
 //!
-//! Each kernel runs on a few [`Case`]s that follow from the kernel alone, so that a failure comes back when it runs by
+//! Each kernel runs on a few cases that follow from the kernel alone, so that a failure comes back when it runs by
 //! itself. Another kind of device is a file beside `host.rs` and `opencl.rs`.
 
 mod abi;

@@ -1,8 +1,8 @@
 //! The targets whose code is text: one shared walk (`walk`), terms with the parentheses they need (`term`), what the C
 //! dialects have in common (`c`), and a file per dialect.
 //!
-//! To add a C dialect: a file with a [`c::Spelling`] and an [`Emitter`](super::Emitter), beside `cuda.rs`. Another
-//! language implements [`walk::Dialect`].
+//! To add a C dialect: a file with a `c::Spelling` and an [`Emitter`](super::Emitter), beside `cuda.rs`. Another
+//! language implements `walk::Dialect`.
 
 pub(crate) mod c;
 pub mod cuda;
