@@ -332,7 +332,7 @@ impl Device for HostDevice {
         let parts = thread_boxes(&launch.range, self.pool.threads());
         let native = self.native(kernel);
         let in_place = launch.outputs.iter().any(|to| launch.fields.iter().any(|from| from.buffer == to.buffer));
-        let sweep = Sweep::new(kernel, &launch.range, in_place, self.pool.threads(), &self.caches);
+        let sweep = Sweep::new(kernel, &launch.range, in_place, &self.caches);
         let work = |number: usize| {
             let outputs: Vec<_> = outputs.iter().map(Address::get).collect();
             let fields: Vec<_> = fields.iter().map(|field| field.get().cast_const()).collect();

@@ -16,19 +16,19 @@ pub(super) struct Sweep {
     /// Rows of points that a kernel gets at once, of all planes: few enough that the rows of neighbouring planes are
     /// still in the second-level cache when they are read again.
     pub(super) tile_rows: usize,
-    /// How many cells ahead memory is asked for; 0 for not at all, where the second-level caches hold everything.
+    /// How many cells ahead memory is asked for; 0 for not at all, where the caches hold everything with room to spare.
     pub(super) ahead: isize,
     /// Whether results go past the caches, which couldn't keep them until they are read.
     pub(super) stream: bool,
 }
 
 impl Sweep {
-    /// The sweep of a kernel over `range` by `threads` threads. `in_place` says that a result's memory is also a
+    /// The sweep of a kernel over `range` by the threads that have these caches. `in_place` says that a result's memory is also a
     /// field's, and so is in a cache when it is written.
-    pub(super) fn new(kernel: &KernelDesc, range: &Box3, in_place: bool, threads: usize, caches: &Caches) -> Self {
+    pub(super) fn new(kernel: &KernelDesc, range: &Box3, in_place: bool, caches: &Caches) -> Self {
         let bytes = usize::try_from(range.points()).unwrap_or(usize::MAX).saturating_mul(point_bytes(kernel));
         let widest = kernel.fields.iter().filter(|field| !field.reads.is_empty()).map(|field| field.ty.bytes()).max();
-        let held = bytes <= caches.own_bytes.saturating_mul(threads);
+        let held = bytes <= caches.last_bytes / 2;
         Self {
             tile_rows: tile_rows(kernel, range, caches),
             ahead: if held { 0 } else { widest.map_or(0, |widest| (AHEAD_BYTES / widest) as isize) },
@@ -64,13 +64,13 @@ mod tests {
 
     const CACHES: Caches = Caches { own_bytes: 1 << 20, last_bytes: 32 << 20 };
 
-    fn sweep(kernel: &KernelDesc, size: [i64; 3], threads: usize) -> Sweep {
-        Sweep::new(kernel, &Box3 { lo: [1; 3], hi: size.map(|cells| cells + 1) }, false, threads, &CACHES)
+    fn sweep(kernel: &KernelDesc, size: [i64; 3]) -> Sweep {
+        Sweep::new(kernel, &Box3 { lo: [1; 3], hi: size.map(|cells| cells + 1) }, false, &CACHES)
     }
 
     #[test]
     fn tiles_fill_half_of_the_second_level_with_the_planes_in_use() {
-        let rows = |kernel, size| sweep(kernel, size, 2).tile_rows;
+        let rows = |kernel, size| sweep(kernel, size).tile_rows;
         // 3 planes of u and kappa, one of f and one of the result, 8 bytes each.
         assert_eq!(rows(&HEAT, [256, 256, 256]), (512 << 10) / (8 * 8 * 256));
         assert_eq!(rows(&HEAT, [512, 512, 512]), 16);
@@ -86,27 +86,26 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_asked_for_ahead_where_second_level_caches_do_not_hold_all() {
-        let ahead = |kernel, size, threads| sweep(kernel, size, threads).ahead;
-        assert_eq!(ahead(&HEAT, [256, 256, 256], 2), 384);
-        assert_eq!(ahead(&AVERAGE, [256, 256, 256], 2), 768);
-        assert_eq!(ahead(&HEAT, [32, 32, 32], 1), 0);
-        assert_eq!(ahead(&HEAT, [40, 32, 32], 1), 384);
-        assert_eq!(ahead(&HEAT, [40, 32, 32], 2), 0);
+    fn memory_is_asked_for_ahead_where_caches_do_not_hold_all() {
+        let ahead = |kernel, size| sweep(kernel, size).ahead;
+        assert_eq!(ahead(&HEAT, [256, 256, 256]), 384);
+        assert_eq!(ahead(&AVERAGE, [256, 256, 256]), 768);
+        assert_eq!(ahead(&HEAT, [64, 64, 128]), 0);
+        assert_eq!(ahead(&HEAT, [64, 64, 129]), 384);
     }
 
     #[test]
     fn results_go_past_the_caches_when_no_cache_holds_the_launch() {
-        let stream = |size| sweep(&HEAT, size, 2).stream;
+        let stream = |size| sweep(&HEAT, size).stream;
         assert!(!stream([64, 128, 128]) && stream([65, 128, 128]));
         let range = Box3 { lo: [0; 3], hi: [256; 3] };
-        assert!(!Sweep::new(&HEAT, &range, true, 2, &CACHES).stream);
+        assert!(!Sweep::new(&HEAT, &range, true, &CACHES).stream);
         assert!(stream([1 << 20, 1 << 20, 1 << 20]));
     }
 
     #[test]
     fn nothing_to_do_is_no_fault() {
-        let sweep = Sweep::new(&HEAT, &Box3::EMPTY, false, 1, &CACHES);
+        let sweep = Sweep::new(&HEAT, &Box3::EMPTY, false, &CACHES);
         assert_eq!(sweep, Sweep { tile_rows: LEAST_ROWS, ahead: 0, stream: false });
     }
 }
