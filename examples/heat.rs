@@ -12,7 +12,7 @@ use std::f64::consts::PI;
 use std::process::ExitCode;
 
 use clap::Parser;
-use common::{Cells, RunOptions, add_verification, difference, exit, progress_bar, sum};
+use common::{Cells, RunOptions, add_verification, difference, exit, print_line, progress_bar, sum};
 use polyhalo::prelude::*;
 use serde_json::json;
 
@@ -114,14 +114,14 @@ fn run(options: &Options) -> Result<bool> {
         let mut object = options.run.json_of(&report);
         object["sum"] = json!(sum(values.iter()));
         object["center"] = json!(values[[nz / 2, ny / 2, nx / 2]]);
-        println!("{}", add_verification(object, verified));
+        print_line(&add_verification(object, verified))?;
     } else {
-        println!("{report}");
+        print_line(&report)?;
         if let Some(verified) = verified {
-            println!("{verified}");
+            print_line(&verified)?;
         }
         if let Some(picture) = picture {
-            println!("middle plane in {}", picture.display());
+            print_line(&format_args!("middle plane in {}", picture.display()))?;
         }
     }
     Ok(verified.is_none_or(|verified| verified.close))

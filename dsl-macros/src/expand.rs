@@ -87,6 +87,8 @@ fn reference(function: &ItemFn, krate: &syn::Path) -> TokenStream {
     let block = &inner.block;
     let sig = &inner.sig;
     quote! {
+        // The copy's block is the user's inside another; and a view has a lifetime that a field has not.
+        #[allow(unused_braces, elided_lifetimes_in_paths)]
         #[inline]
         #sig {
             #[allow(unused_imports)]

@@ -1,6 +1,6 @@
 //! Files that are either complete or not there.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process;
@@ -9,14 +9,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::{Error, Result};
 
 /// Writes a file beside `path` and gives it that name when it is complete; an older file stays as it is until then.
+/// A link is followed, and what is no regular file (a pipe, a device) is written to as it is.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<()> {
     let failed = |error: io::Error| Error::Write { path: path.into(), reason: error.to_string() };
-    let unfinished = beside(path).map_err(failed)?;
-    let written = File::create(&unfinished).and_then(|file| {
+    let into = |file: File, write: &mut dyn FnMut(&mut BufWriter<File>) -> io::Result<()>| {
         let mut writer = BufWriter::new(file);
         write(&mut writer)?;
-        writer.flush()?;
-        writer.get_ref().sync_all()
+        writer.flush()
+    };
+    let mut write = Some(write);
+    let mut write = |writer: &mut BufWriter<File>| write.take().map_or(Ok(()), |write| write(writer));
+    // The target of a link exists or not; only one that does can be something else than a file.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    if fs::metadata(&target).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return OpenOptions::new().write(true).open(&target).and_then(|file| into(file, &mut write)).map_err(failed);
+    }
+    let path = target.as_path();
+    let unfinished = beside(path).map_err(failed)?;
+    let written = File::create(&unfinished).and_then(|file| {
+        if let Ok(old) = fs::metadata(path) {
+            file.set_permissions(old.permissions())?;
+        }
+        let kept = file.try_clone()?;
+        into(file, &mut write)?;
+        kept.sync_all()
     });
     written.and_then(|()| fs::rename(&unfinished, path)).map_err(|error| {
         // The first failure is the one to report; a file that can't be removed either is a small remainder.
@@ -59,6 +75,22 @@ mod tests {
         assert_eq!((fs::read(&path).unwrap(), names(&folder)), (b"old".to_vec(), vec!["data".to_owned()]));
         replace(&path, |file| file.write_all(b"new")).unwrap();
         assert_eq!((fs::read(&path).unwrap(), names(&folder)), (b"new".to_vec(), vec!["data".to_owned()]));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_devices_stay_devices() {
+        let folder = Folder::new("files-links");
+        let (target, link) = (folder.path("target"), folder.path("link"));
+        fs::write(&target, "old").unwrap();
+        std::os::unix::fs::symlink("target", &link).unwrap();
+        replace(&link, |file| file.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        let null = folder.path("null");
+        std::os::unix::fs::symlink("/dev/null", &null).unwrap();
+        replace(&null, |file| file.write_all(b"gone")).unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
     }
 
     #[test]

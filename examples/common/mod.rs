@@ -1,21 +1,21 @@
 //! What every example shares: options, the progress bar, the report, saving and verification.
 
 use std::fmt;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use polyhalo::Element;
 use polyhalo::prelude::*;
+use polyhalo::{Element, Error};
 use serde_json::{Value, json};
 
 /// Options of every example.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunOptions {
-    /// Number of time steps.
+    /// Number of time steps; each example has its own number if not given.
     #[arg(long, value_name = "S")]
     pub(crate) steps: Option<u64>,
     /// Where to run: auto, reference, host, opencl, opencl:PLATFORM (part of a platform's name).
@@ -33,7 +33,7 @@ pub(crate) struct RunOptions {
     /// Write the result as a NumPy array with axes (z, y, x).
     #[arg(long, value_name = "FILE.npy")]
     pub(crate) save: Option<PathBuf>,
-    /// Write a picture of the middle plane.
+    /// Write a picture of the middle plane; without --json there is always one.
     #[arg(long, value_name = "FILE")]
     pub(crate) png: Option<PathBuf>,
     /// One JSON object on standard output instead of text.
@@ -118,6 +118,15 @@ pub(crate) fn exit(outcome: Result<bool>) -> ExitCode {
             eprintln!("error: {error}");
             ExitCode::from(2)
         }
+    }
+}
+
+/// A line on standard output. A reader that has seen enough ends the program quietly; other failures are errors.
+pub(crate) fn print_line(line: &impl fmt::Display) -> Result<()> {
+    let written = writeln!(std::io::stdout(), "{line}");
+    match written {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+        written => written.map_err(|error| Error::Write { path: "standard output".into(), reason: error.to_string() }),
     }
 }
 

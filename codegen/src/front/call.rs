@@ -11,7 +11,7 @@ use syn::{Expr, ExprCall, ExprClosure, ExprMethodCall, FnArg, ItemFn, Pat};
 use super::Front;
 use super::report::tidy;
 use super::scope::{Binding, Closure, Integer, Val};
-use crate::ir::{ExprKind, Function, Place};
+use crate::ir::{ExprKind, Function};
 
 /// Calls nested deeper than this are runaway recursion.
 const MAX_DEPTH: usize = 64;
@@ -164,7 +164,7 @@ impl Front {
         }
         let note = call_note(closure, &arguments, call);
         let place = self.reporter.place(call);
-        match self.inline(closure, arguments, place) {
+        match self.inline(closure, arguments) {
             Val::Number(number) => {
                 let kind = &self.kernel.exprs[number].kind;
                 if matches!(kind, ExprKind::Literal(_) | ExprKind::Param(_)) {
@@ -181,8 +181,11 @@ impl Front {
     }
 
     /// Evaluates a closure's body with its parameters bound.
-    pub(super) fn inline(&mut self, closure: &Rc<Closure>, arguments: Vec<Val>, _place: Place) -> Val {
+    pub(super) fn inline(&mut self, closure: &Rc<Closure>, arguments: Vec<Val>) -> Val {
         closure.called.set(true);
+        if self.is_full() {
+            return Val::Poison;
+        }
         closure.active.set(true);
         self.call_depth += 1;
         let around = std::mem::replace(&mut self.scope, closure.scope.inner());

@@ -13,7 +13,15 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::{Binary, BinaryKind, Expr as IrExpr, ExprKind, Id, Local, Offset, Place, Type, Unary, Value};
 use crate::verify::{MAX_OFFSET, operands};
 
+/// More expressions than this in one kernel is a mistake; no vendor's compiler would like it.
+pub(super) const MAX_EXPRESSIONS: usize = 50_000;
+
 impl Front {
+    /// Whether the kernel has become so large that it was refused; there is no use in going on.
+    pub(super) fn is_full(&self) -> bool {
+        self.kernel.exprs.len() > MAX_EXPRESSIONS
+    }
+
     /// Evaluates an expression; what is refused becomes [`Val::Poison`].
     pub(super) fn eval(&mut self, expr: &Expr) -> Val {
         // A name is for the value of the whole expression, not for its parts.
@@ -155,6 +163,13 @@ impl Front {
 
     /// A new expression in the kernel.
     pub(super) fn expr_of(&mut self, kind: ExprKind, ty: TypeVar, place: Place) -> Id<IrExpr> {
+        if self.kernel.exprs.len() == MAX_EXPRESSIONS {
+            let message = format!(
+                "with its loops unrolled and calls inlined, this stencil has more than {MAX_EXPRESSIONS} operations"
+            );
+            let help = "use fewer turns or calls; what is the same at every point can be computed before and passed as a scalar or field";
+            self.reporter.report(Diagnostic::new(place, message).help(help));
+        }
         self.types.exprs.push(ty);
         self.kernel.exprs.push(IrExpr { kind, ty: Type::F64, place })
     }

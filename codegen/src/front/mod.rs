@@ -21,7 +21,7 @@ use proc_macro2::Span;
 use syn::ItemFn;
 
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Id, Kernel, Local, Output, Place, Role, Stmt};
+use crate::ir::{Id, Kernel, Local, Output, Role, Stmt};
 use crate::verify::{Verified, verify};
 use infer::Types;
 use report::Reporter;
@@ -90,6 +90,8 @@ struct Front {
     name_hint: Option<String>,
     /// Locals that stand for a `let mut`.
     variables: std::collections::BTreeSet<Id<Local>>,
+    /// How many turns of loops were unrolled.
+    turns: usize,
     /// Every assignment so far, in order.
     assigned: Vec<Id<Local>>,
 }
@@ -106,6 +108,7 @@ impl Front {
             call_depth: 0,
             name_hint: None,
             variables: Default::default(),
+            turns: 0,
             assigned: Vec::new(),
         }
     }
@@ -146,7 +149,7 @@ impl Front {
             if !closure.called.get() {
                 self.blocks.push(Vec::new());
                 let arguments = vec![Val::Poison; closure.parameters.len()];
-                self.inline(&closure, arguments, Place::default());
+                self.inline(&closure, arguments);
                 self.blocks.pop();
             }
         }

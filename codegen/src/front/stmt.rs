@@ -10,6 +10,9 @@ use super::scope::{Binding, IntType, Integer, Val};
 use super::signature::Annotation;
 use crate::ir::{ExprKind, Id, Local, Place, Stmt, Type};
 
+/// More turns than this of all loops together take too long to unroll.
+const MAX_TURNS: usize = 200_000;
+
 /// More turns than this in one unrolled loop is a mistake, not a stencil.
 pub(super) const MAX_UNROLLED: usize = 4096;
 
@@ -452,6 +455,14 @@ impl Front {
             return self.poison(&repeat.expr, format!("this loop has {} turns", items.len()), help);
         }
         for item in items {
+            if self.is_full() {
+                return Val::Poison;
+            }
+            self.turns += 1;
+            if self.turns > MAX_TURNS {
+                let message = format!("the loops of this stencil have more than {MAX_TURNS} turns in all");
+                return self.poison(&repeat.expr, message, "loops are unrolled: use fewer turns");
+            }
             let around = self.scope.clone();
             self.scope = around.inner();
             self.bind(&repeat.pat, item);

@@ -221,6 +221,17 @@ fn control_flow_is_for_and_if() {
 }
 
 #[test]
+fn a_stencil_has_a_size() {
+    let twice = |n: usize| format!("let f{n} = |x: f64| f{0}(x) + f{0}(x + 1.0);", n - 1);
+    let chain: String = (1..40).map(twice).collect();
+    refused(&format!("let f0 = |x: f64| x * a; {chain} f39(b)"), &["more than 50000 operations", "fewer turns"]);
+    let loops = "let mut s = 0.0; for i in 0..4000 { for j in 0..4000 { s += i as f64 * a + j as f64; } } s";
+    refused(loops, &["more than 50000 operations"]);
+    refused("for i in 0..4000 { for j in 0..4000 { for k in 0..4000 { } } } a", &["more than 200000 turns in all"]);
+    check("let mut s = 0.0; for i in 0..20 { for j in 0..20 { s += (i * j) as f64; } } s", 36100.0);
+}
+
+#[test]
 fn the_rest_of_rust_is_named_and_refused() {
     refused("println!(\"{a}\"); a", &["`println!` are not part", "a stencil has no output"]);
     refused("assert!(a > 0.0); a", &["a stencil can't fail"]);

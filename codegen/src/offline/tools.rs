@@ -58,7 +58,7 @@ pub fn tools() -> Vec<ToolStatus> {
         ToolStatus {
             name: "NVRTC",
             found: nvrtc,
-            gives: "PTX for NVIDIA GPUs at build time; without it the CUDA C is compiled on first use",
+            gives: "PTX for NVIDIA GPUs at build time; without it a program carries the CUDA C only",
             install: "pip install --no-deps --target DIR nvidia-cuda-nvrtc-cu12==12.9.86, then POLYHALO_NVRTC=DIR",
         },
         ToolStatus {
@@ -76,7 +76,7 @@ pub fn tools() -> Vec<ToolStatus> {
         ToolStatus {
             name: "clang AMDGPU",
             found: search(clang::SEARCH),
-            gives: "code objects for AMD GPUs at build time; without it the HIP source is compiled on first use",
+            gives: "code objects for AMD GPUs at build time; without it a program carries the HIP source only",
             install: "apt-get install clang-22 lld-22 (any clang from 17 on, with lld), or POLYHALO_CLANG=FILE",
         },
         ToolStatus {

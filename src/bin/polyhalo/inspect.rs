@@ -117,9 +117,11 @@ impl Inspect {
         }
         let mut out = std::io::stdout().lock();
         let mut refused = 0;
+        let mut taken: Vec<String> = Vec::new();
         for kernel in chosen {
+            let stem = free_stem(&kernel.name, &mut taken);
             match self.compile(kernel) {
-                Ok(compiled) => self.show(&mut out, kernel, &compiled, &text)?,
+                Ok(compiled) => self.show(&mut out, kernel, &compiled, &text, &stem)?,
                 Err(diagnostics) => {
                     refused += 1;
                     diagnostics.iter().for_each(|diagnostic| eprintln!("error: {}:{diagnostic}", self.file.display()));
@@ -160,6 +162,7 @@ impl Inspect {
         kernel: &SourceKernel,
         compiled: &Compiled,
         text: &str,
+        stem: &str,
     ) -> Result<(), Failure> {
         writeln!(out, "{}", summary(&self.file, kernel, compiled))?;
         for show in self.targets() {
@@ -168,11 +171,11 @@ impl Inspect {
                 (None, Ok(shown)) => writeln!(out, "---- {} ----\n{}", show.name(), shown.trim_end())?,
                 (None, Err(reason)) => writeln!(out, "---- {} ----\nnot available: {reason}", show.name())?,
                 (Some(folder), Ok(shown)) => {
-                    let file = folder.join(format!("{}.{}", kernel.name, show.extension()));
+                    let file = folder.join(format!("{stem}.{}", show.extension()));
                     save(&file, shown.as_bytes())?;
                     writeln!(out, "wrote {}", file.display())?;
                     if let Some(Code::Words(_)) = show.target().map(|target| emit(target, compiled)) {
-                        let file = folder.join(format!("{}.{}", kernel.name, Target::SpirV.extension()));
+                        let file = folder.join(format!("{stem}.{}", Target::SpirV.extension()));
                         save(&file, &emit(Target::SpirV, compiled).bytes())?;
                         writeln!(out, "wrote {}", file.display())?;
                     }
@@ -262,9 +265,9 @@ fn summary(file: &Path, source: &SourceKernel, compiled: &Compiled) -> String {
         line(format_args!("  result {}", output.ty));
     }
     line(format_args!(
-        "  per point: {} loads, {} stores, {} flops, at least {} bytes, {:.3} flops/byte",
-        analysis.loads,
-        analysis.stores,
+        "  per point: {}, {}, {} flops, at least {} bytes, {:.3} flops/byte",
+        count(analysis.loads, "load"),
+        count(analysis.stores, "store"),
         analysis.flops,
         analysis.bytes,
         analysis.intensity()
@@ -275,4 +278,18 @@ fn summary(file: &Path, source: &SourceKernel, compiled: &Compiled) -> String {
         ));
     }
     text
+}
+
+/// `1 load`, `2 loads`.
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// The name of a kernel's files: its own, numbered when a kernel of another module has it already.
+fn free_stem(name: &str, taken: &mut Vec<String>) -> String {
+    let numbered = (2..).map(|number| format!("{name}_{number}"));
+    let stem = std::iter::once(name.to_owned()).chain(numbered).find(|stem| !taken.contains(stem));
+    let stem = stem.expect("there are more numbers than kernels");
+    taken.push(stem.clone());
+    stem
 }

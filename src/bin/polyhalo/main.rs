@@ -27,15 +27,13 @@ enum Command {
 }
 
 /// What went wrong, in one readable paragraph.
-type Failure = Box<dyn std::error::Error>;
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Bytes of stack for whatever follows the nesting of a source.
+const DEEP_STACK: usize = 1 << 30;
 
 fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
-        Command::Inspect(inspect) => inspect.run(),
-        Command::Devices(devices) => devices.run(),
-        Command::Doctor(doctor) => doctor.run(),
-    };
-    match done {
+    match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         // A reader such as `head` that has seen enough is no failure.
         Err(failure) if is_broken_pipe(&*failure) => ExitCode::SUCCESS,
@@ -43,6 +41,18 @@ fn main() -> ExitCode {
             eprintln!("error: {failure}");
             ExitCode::from(2)
         }
+    }
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        // Sources may be nested deeply, and whoever walks them goes as deep.
+        Command::Inspect(inspect) => std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(DEEP_STACK).spawn_scoped(scope, || inspect.run())?;
+            thread.join().map_err(|_| "the inspector failed; please report this file")?
+        }),
+        Command::Devices(devices) => devices.run(),
+        Command::Doctor(doctor) => doctor.run(),
     }
 }
 
