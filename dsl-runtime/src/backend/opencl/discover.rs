@@ -1,5 +1,7 @@
 //! Which platforms and devices there are, as plain data, and why others are not.
 
+use std::sync::{Mutex, PoisonError};
+
 use opencl3::device::{
     CL_DEVICE_AVAILABLE, CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_DOUBLE_FP_CONFIG, CL_DEVICE_GLOBAL_MEM_SIZE,
     CL_DEVICE_IL_VERSION, CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MAX_PARAMETER_SIZE,
@@ -126,7 +128,12 @@ impl Absent {
 }
 
 /// All devices of all platforms, in the platforms' order, and why others are absent.
+///
+/// One thread at a time: drivers set themselves up at the first question, and PoCL has been seen to crash when several
+/// threads asked it at once.
 pub(super) fn discover() -> (Vec<Found>, Vec<Absent>) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let (mut found, mut absent) = (Vec::new(), Vec::new());
     match named("clGetPlatformIDs", get_platform_ids()) {
         Ok(platforms) if platforms.is_empty() => absent.push(Absent::NoPlatform),
