@@ -19,8 +19,35 @@
 //! # }
 //! ```
 //!
-//! The function is pure: it gives the new value of its own point from fields read at constant offsets. X is the
-//! contiguous axis, Z the slowest. Points whose footprint would leave the grid keep their value.
+//! The function is pure: it gives the new value of its own point, or a tuple or an array of values for as many fields,
+//! from fields read at constant offsets. X is the contiguous axis, Z the slowest. Points whose footprint would leave the
+//! grid keep their value. Fields and scalars hold `f64`, `f32`, `i64`, `i32`, `i8`, `u64`, `u32`, `u8` or `bool`. A
+//! parameter of type `Point` has the global indices of the point; the caller doesn't pass it. `&[Field<T>; N]` takes
+//! several fields at once:
+//!
+//! ```
+//! use polyhalo::prelude::*;
+//!
+//! /// The larger of two fields, and where it is the second; nothing in the lowest plane.
+//! #[stencil]
+//! fn larger(pair: &[Field<f32>; 2], p: Point) -> (f32, bool) {
+//!     let second = pair[1][HERE] > pair[0][HERE];
+//!     let value = if second { pair[1][HERE] } else { pair[0][HERE] };
+//!     (if p.k == 0 { 0.0 } else { value }, second)
+//! }
+//!
+//! # fn main() -> Result<()> {
+//! let sim = Simulation::on([5, 4, 3]).devices("host").build()?;
+//! let pair = [sim.field_from("a", |p: Point| p.i as f32)?, sim.field_from("b", |_: Point| 2.0_f32)?];
+//! let (most, second) = (sim.field::<f32>("most")?, sim.field::<bool>("second")?);
+//! let step = sim.step(|s| s.update((&most, &second), larger(&pair)))?;
+//! sim.run(&step, 1)?;
+//! assert_eq!((most.get([1, 0, 1])?, second.get([1, 0, 1])?), (2.0, true));
+//! assert_eq!((most.get([4, 3, 2])?, second.get([4, 3, 2])?), (4.0, false));
+//! assert_eq!(most.get([1, 0, 0])?, 0.0);
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! Generated kernels hold `unsafe` code, so a crate that says `#![forbid(unsafe_code)]` can't define stencils
 //! (`#![deny(unsafe_code)]` is fine).
@@ -28,7 +55,7 @@
 pub use polyhalo_macros::stencil;
 pub use polyhalo_runtime::{
     Builder, Bytes, Call, Element, Error, Exchange, Explanation, Field, HERE, Offset, Plane, Point, Progress, Report,
-    Result, Scalar, Simulation, Source, Stages, Step, Targets, X, Y, Z,
+    Result, Scalar, Simulation, Source, Stages, Step, Targets, VendorFunctions, X, Y, Z,
 };
 pub use polyhalo_runtime::{backend, bandwidth, devices, geometry, kernel, plan};
 

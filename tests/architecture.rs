@@ -52,7 +52,7 @@ const RULES: [Rule; 4] = [
 const UNSAFE: &[&str] = &[
     "dsl-runtime/src/backend/",
     // Kernels as the macro would leave them in a program.
-    "dsl-runtime/src/testing.rs",
+    "dsl-runtime/src/testing",
     "codegen/src/offline/nvrtc/",
     "codegen/src/offline/nvrtc.rs",
     "codegen/src/offline/processes.rs",

@@ -67,6 +67,14 @@ impl Fixture {
         cells.chain(scalars).chain(kernel.exprs.iter().map(|expr| expr.ty)).any(|ty| ty == Type::F64)
     }
 
+    /// Whether a cell or a value takes one byte.
+    pub fn has_bytes(&self) -> bool {
+        let kernel = &self.kernel;
+        let cells = kernel.fields.iter().map(|field| field.ty).chain(kernel.outputs.iter().map(|output| output.ty));
+        let values = kernel.exprs.iter().map(|expr| expr.ty).filter(|ty| *ty != Type::Bool);
+        cells.chain(values).any(|ty| ty.bytes() == 1)
+    }
+
     /// Whether there are fused multiply-adds in the machine code even where none may be made of a product and a sum: the
     /// user wrote one, or a division or square root, which is computed by some.
     pub fn needs_fused_operations(&self) -> bool {
@@ -77,7 +85,7 @@ impl Fixture {
             // Compilers divide literals themselves.
             ExprKind::Binary(op, a, b) => *op == Binary::Div && !(known(*a) && known(*b)),
             ExprKind::Literal(_) | ExprKind::Param(_) | ExprKind::Local(_) | ExprKind::Load { .. } => false,
-            ExprKind::Unary(..) | ExprKind::Cast(_) => false,
+            ExprKind::Unary(..) | ExprKind::Cast(_) | ExprKind::Index(_) | ExprKind::Element { .. } => false,
         })
     }
 }

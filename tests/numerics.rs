@@ -17,6 +17,8 @@ mod signs;
 mod upwind;
 #[path = "kernels/weighted.rs"]
 mod weighted;
+#[path = "kernels/wider.rs"]
+mod wider;
 #[path = "kernels/widths.rs"]
 mod widths;
 
@@ -65,7 +67,29 @@ macro_rules! run {
     };
 }
 
-const CASES: [(&str, Run); 13] = [
+/// Whole numbers from 0 to 7 without a pattern.
+fn whole(seed: u64) -> impl Fn(Point) -> u8 + Sync {
+    let noise = noise(seed);
+    move |point| ((noise(point) + 2.0) * 2.0) as u8
+}
+
+const CASES: [(&str, Run); 16] = [
+    ("life", |sim| {
+        let whole = whole(24);
+        let age = sim.field_from("age", |point: Point| i32::from(whole(point)) - 3)?;
+        let step = sim.step(|s| s.update(&age, wider::life(&age)))?;
+        sim.run(&step, STEPS)?;
+        Ok(age.read()?.iter().map(|&age| age as u32 as u64).collect())
+    }),
+    ("coloured", run!(u = noise(25), kind = whole(26), => wider::coloured(&u, &kind))),
+    ("extremes", |sim| {
+        let u = sim.field_from("u", noise(27))?;
+        let v = [sim.field_from("v", noise(28))?, sim.field_from("w", noise(29))?];
+        let sum = sim.field::<f64>("sum")?;
+        let step = sim.step(|s| s.update((&u, &sum), wider::extremes(&u, &v, 1.5)))?;
+        sim.run(&step, STEPS)?;
+        Ok(bits(u.read()?.iter().chain(sum.read()?.iter()).copied()))
+    }),
     ("heat", run!(u = noise(1), f = noise(2), kappa = noise(3), => heat::heat(&u, &f, &kappa, 0.04))),
     ("idle", run!(u = noise(4), spare = noise_f32(5), => idle::idle(&u, &spare, 1.0))),
     ("literals", run!(u = noise(6), => literals::literals(&u, true))),

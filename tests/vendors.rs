@@ -136,6 +136,7 @@ fn spirv_asks_for_no_more_than_every_consumer_has() {
         let after = |start: &str| text.lines().filter_map(|line| line.strip_prefix(start)).collect::<BTreeSet<_>>();
         let mut capabilities = BTreeSet::from(["Addresses", "Kernel", "Int64"]);
         capabilities.extend(fixture.has_doubles().then_some("Float64"));
+        capabilities.extend(fixture.has_bytes().then_some("Int8"));
         assert_eq!(after("OpCapability "), capabilities, "capabilities of `{name}`");
         // Translators to LLVM stumble over it for integers.
         assert!(!text.contains("OpConstantNull"), "`{name}` holds OpConstantNull");
@@ -224,7 +225,7 @@ fn rustc_log(native: &str) -> String {
         \x20   pub sy: isize,\n\
         \x20   pub sz: isize,\n\
         \x20   pub lo: [isize; 3],\n\
-        \x20   pub size: [usize; 3],\n\
+        \x20   pub size: [usize; 3], pub global: [i32; 3],\n\
         \x20   pub ahead: isize,\n\
         \x20   pub stream: bool,\n\
         }\n\

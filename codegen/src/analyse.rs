@@ -1,8 +1,10 @@
 //! The facts of a kernel: how far it reads, and what a point costs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ir::{Axis, BinaryKind, ExprKind, Field, Function, Id, Kernel, Offset, Place, Role, Stmt, Unary};
+use crate::ir::{
+    Axis, BinaryKind, Exactness, Expr, ExprKind, Field, Function, Id, Kernel, Offset, Place, Role, Stmt, Unary,
+};
 use crate::verify::{Verified, operands};
 
 /// How far one field is read.
@@ -50,11 +52,15 @@ pub struct Analysis {
     pub loads: usize,
     /// Values written per point.
     pub stores: usize,
-    /// Arithmetic operations per point: + - * / negation, square root; a fused multiply-add counts 2. Both branches of an
-    /// `if` count.
+    /// Floating-point operations per point: + - * / % negation, square root; a fused multiply-add counts 2, a function
+    /// that vendors compute each in their own way counts 1. Both branches of an `if` count.
     pub flops: usize,
     /// The least memory traffic per point in bytes: each field read once, each result written once.
     pub bytes: usize,
+    /// Whether it asks for the global index of its point.
+    pub uses_index: bool,
+    /// The functions used whose results may differ from vendor to vendor, in order.
+    pub vendor_functions: Vec<Function>,
 }
 
 impl Analysis {
@@ -68,13 +74,20 @@ impl Analysis {
 pub fn analyse(kernel: &Verified) -> Analysis {
     let mut footprints: Vec<Footprint> =
         kernel.fields.ids().map(|field| Footprint { field, reads: BTreeMap::new() }).collect();
-    let mut flops = 0;
+    let (mut flops, mut uses_index, mut vendor_functions) = (0, false, BTreeSet::new());
     let mut seen = vec![false; kernel.exprs.len()];
-    visit(kernel, &kernel.body, &mut seen, &mut |kind, place| {
-        flops += cost(kind);
-        if let ExprKind::Load { field, offset } = kind {
-            let first = footprints[field.index()].reads.entry(*offset).or_insert(place);
-            *first = place.min(*first);
+    visit(kernel, &kernel.body, &mut seen, &mut |expr| {
+        flops += cost(kernel, expr);
+        match &expr.kind {
+            ExprKind::Load { field, offset } => {
+                let first = footprints[field.index()].reads.entry(*offset).or_insert(expr.place);
+                *first = expr.place.min(*first);
+            }
+            ExprKind::Index(_) => uses_index = true,
+            ExprKind::Call(function, _) if function.exactness() == Exactness::Vendor => {
+                vendor_functions.insert(*function);
+            }
+            _ => {}
         }
     });
     let read: usize = kernel
@@ -88,6 +101,7 @@ pub fn analyse(kernel: &Verified) -> Analysis {
         .iter()
         .map(|output| match output.role {
             Role::Value => output.ty.bytes(),
+            Role::Sum | Role::Max | Role::Min => unreachable!("verified: results are values"),
         })
         .sum();
     Analysis {
@@ -96,11 +110,13 @@ pub fn analyse(kernel: &Verified) -> Analysis {
         stores: kernel.outputs.len(),
         flops,
         bytes: read + written,
+        uses_index,
+        vendor_functions: vendor_functions.into_iter().collect(),
     }
 }
 
 /// Calls `each` once for every expression that the statements use.
-fn visit(kernel: &Kernel, block: &[Stmt], seen: &mut [bool], each: &mut impl FnMut(&ExprKind, Place)) {
+fn visit(kernel: &Kernel, block: &[Stmt], seen: &mut [bool], each: &mut impl FnMut(&Expr)) {
     let mut expr = |root, seen: &mut [bool]| {
         let mut open = vec![root];
         while let Some(id) = open.pop() {
@@ -108,7 +124,7 @@ fn visit(kernel: &Kernel, block: &[Stmt], seen: &mut [bool], each: &mut impl FnM
                 continue;
             }
             let expr = &kernel.exprs[id];
-            each(&expr.kind, expr.place);
+            each(expr);
             open.extend(operands(&expr.kind));
         }
     };
@@ -129,17 +145,65 @@ fn visit(kernel: &Kernel, block: &[Stmt], seen: &mut [bool], each: &mut impl FnM
     }
 }
 
-fn cost(kind: &ExprKind) -> usize {
-    match kind {
+fn cost(kernel: &Kernel, expr: &Expr) -> usize {
+    match &expr.kind {
         ExprKind::Literal(_) | ExprKind::Param(_) | ExprKind::Local(_) | ExprKind::Load { .. } | ExprKind::Cast(_) => 0,
-        ExprKind::Unary(Unary::Neg, _) => 1,
+        ExprKind::Index(_) | ExprKind::Element { .. } => 0,
+        ExprKind::Unary(Unary::Neg, _) => usize::from(expr.ty.is_float()),
         ExprKind::Unary(Unary::Not, _) => 0,
         ExprKind::Binary(op, ..) => match op.kind() {
-            BinaryKind::Arithmetic => 1,
-            BinaryKind::Comparison | BinaryKind::Logic => 0,
+            BinaryKind::Arithmetic => usize::from(expr.ty.is_float()),
+            BinaryKind::Bitwise | BinaryKind::Shift | BinaryKind::Comparison | BinaryKind::Logic => 0,
         },
-        ExprKind::Call(Function::Sqrt, _) => 1,
-        ExprKind::Call(Function::Abs, _) => 0,
-        ExprKind::Call(Function::MulAdd, _) => 2,
+        ExprKind::Call(function, arguments) => match (function, function.exactness()) {
+            _ if !kernel.exprs[arguments[0]].ty.is_float() => 0,
+            (Function::Sqrt, _) => 1,
+            (Function::MulAdd, _) => 2,
+            (_, Exactness::Vendor) => 1,
+            (_, Exactness::Exact) => 0,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::{Options, compile};
+
+    fn facts(source: &str) -> Analysis {
+        let function = syn::parse_str(source).expect("Rust");
+        let compiled = compile(&function, &Options::default()).expect("a stencil");
+        analyse(&compiled.kernel)
+    }
+
+    #[test]
+    fn only_operations_on_floats_are_counted() {
+        let check = |body: &str, flops| {
+            let source = format!("fn k(u: &Field<f64>, n: &Field<i32>) -> f64 {{ {body} }}");
+            assert_eq!(facts(&source).flops, flops, "{body}");
+        };
+        check("u[X] + u[Y] * -u[Z]", 3);
+        check("u[X] % 2.0", 1);
+        check("(n[X] + 3 * -n[Y] / 2) as f64", 0);
+        check("u[X].mul_add(u[Y], 1.0) + u[Z].sqrt()", 4);
+        check("u[X].sin() + u[X].powf(2.0)", 3);
+        check("u[X].max(u[Y]).floor().abs()", 0);
+        check("if u[X] < 0.0 { u[Y] + 1.0 } else { u[Z] + 2.0 }", 2);
+    }
+
+    #[test]
+    fn traffic_is_counted_by_type() {
+        let facts =
+            facts("fn k(u: &Field<f32>, m: &Field<u8>, v: &Field<f64>) -> (f64, bool) { (u[X] as f64, m[Y] > 3) }");
+        assert_eq!((facts.bytes, facts.loads, facts.stores), (4 + 1 + 8 + 1, 2, 2));
+    }
+
+    #[test]
+    fn what_differs_from_vendor_to_vendor_is_named() {
+        let exact = facts("fn k(u: &Field<f64>) -> f64 { u[X].sqrt().max(1.0) }");
+        assert_eq!((exact.uses_index, exact.vendor_functions), (false, vec![]));
+        let found =
+            facts("fn k(u: &Field<f64>, p: Point) -> f64 { (u[X].sin() + u[Y].exp() + u[Z].sin()) * p.i as f64 }");
+        assert_eq!((found.uses_index, found.vendor_functions), (true, vec![Function::Exp, Function::Sin]));
     }
 }

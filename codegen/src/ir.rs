@@ -4,9 +4,13 @@
 //! effect is [`Stmt::Store`]. Closures are inlined and constant loops unrolled before this form is reached.
 //! To add an operation: a variant here, then follow the compiler through `verify`, `analyse`, `interpret` and `emit`.
 
+mod function;
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
+
+pub use function::{Exactness, Function};
 
 /// A typed index into an [`Arena`].
 pub struct Id<T> {
@@ -140,35 +144,96 @@ pub enum Type {
     F64,
     /// IEEE binary32.
     F32,
-    /// Truth values; not stored in fields yet.
+    /// 64-bit signed integer.
+    I64,
+    /// 32-bit signed integer.
+    I32,
+    /// 8-bit signed integer.
+    I8,
+    /// 64-bit unsigned integer.
+    U64,
+    /// 32-bit unsigned integer.
+    U32,
+    /// 8-bit unsigned integer.
+    U8,
+    /// Truth values; a field stores them as a byte that is 0 or 1.
+    Bool,
+}
+
+/// The families of [`Type`]s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// IEEE floats.
+    Float,
+    /// Two's complement integers.
+    Signed,
+    /// Unsigned integers.
+    Unsigned,
+    /// Truth values.
     Bool,
 }
 
 impl Type {
+    /// Every type.
+    pub const ALL: [Type; 9] =
+        [Type::F64, Type::F32, Type::I64, Type::I32, Type::I8, Type::U64, Type::U32, Type::U8, Type::Bool];
+
     /// The name in Rust.
     pub fn name(self) -> &'static str {
         match self {
             Type::F64 => "f64",
             Type::F32 => "f32",
+            Type::I64 => "i64",
+            Type::I32 => "i32",
+            Type::I8 => "i8",
+            Type::U64 => "u64",
+            Type::U32 => "u32",
+            Type::U8 => "u8",
             Type::Bool => "bool",
+        }
+    }
+
+    /// The type of this name in Rust. `isize` and `usize` are those of 64 bits.
+    pub fn named(name: &str) -> Option<Type> {
+        match name {
+            "isize" => Some(Type::I64),
+            "usize" => Some(Type::U64),
+            name => Type::ALL.into_iter().find(|ty| ty.name() == name),
         }
     }
 
     /// The size of a stored value.
     pub fn bytes(self) -> usize {
         match self {
-            Type::F64 => 8,
-            Type::F32 => 4,
-            Type::Bool => 1,
+            Type::F64 | Type::I64 | Type::U64 => 8,
+            Type::F32 | Type::I32 | Type::U32 => 4,
+            Type::I8 | Type::U8 | Type::Bool => 1,
         }
     }
 
-    /// Whether arithmetic is defined.
-    pub fn is_float(self) -> bool {
+    /// What kind of type it is.
+    pub fn family(self) -> Family {
         match self {
-            Type::F64 | Type::F32 => true,
-            Type::Bool => false,
+            Type::F64 | Type::F32 => Family::Float,
+            Type::I64 | Type::I32 | Type::I8 => Family::Signed,
+            Type::U64 | Type::U32 | Type::U8 => Family::Unsigned,
+            Type::Bool => Family::Bool,
         }
+    }
+
+    /// Whether it is a float.
+    pub fn is_float(self) -> bool {
+        self.family() == Family::Float
+    }
+
+    /// Whether it is an integer.
+    pub fn is_integer(self) -> bool {
+        matches!(self.family(), Family::Signed | Family::Unsigned)
+    }
+
+    /// Whether `+ - * /` and the order are defined.
+    pub fn is_number(self) -> bool {
+        self.family() != Family::Bool
     }
 }
 
@@ -185,6 +250,18 @@ pub enum Value {
     F64(f64),
     /// A binary32.
     F32(f32),
+    /// An i64.
+    I64(i64),
+    /// An i32.
+    I32(i32),
+    /// An i8.
+    I8(i8),
+    /// A u64.
+    U64(u64),
+    /// A u32.
+    U32(u32),
+    /// A u8.
+    U8(u8),
     /// A truth value.
     Bool(bool),
 }
@@ -195,6 +272,12 @@ impl Value {
         match self {
             Value::F64(_) => Type::F64,
             Value::F32(_) => Type::F32,
+            Value::I64(_) => Type::I64,
+            Value::I32(_) => Type::I32,
+            Value::I8(_) => Type::I8,
+            Value::U64(_) => Type::U64,
+            Value::U32(_) => Type::U32,
+            Value::U8(_) => Type::U8,
             Value::Bool(_) => Type::Bool,
         }
     }
@@ -204,7 +287,28 @@ impl Value {
         match self {
             Value::F64(v) => v.to_bits(),
             Value::F32(v) => u64::from(v.to_bits()),
+            Value::I64(v) => v as u64,
+            Value::I32(v) => u64::from(v as u32),
+            Value::I8(v) => u64::from(v as u8),
+            Value::U64(v) => v,
+            Value::U32(v) => u64::from(v),
+            Value::U8(v) => u64::from(v),
             Value::Bool(v) => u64::from(v),
+        }
+    }
+
+    /// The value of a type with these low bits; for a bool any bit says yes.
+    pub fn from_bits(ty: Type, bits: u64) -> Value {
+        match ty {
+            Type::F64 => Value::F64(f64::from_bits(bits)),
+            Type::F32 => Value::F32(f32::from_bits(bits as u32)),
+            Type::I64 => Value::I64(bits as i64),
+            Type::I32 => Value::I32(bits as i32),
+            Type::I8 => Value::I8(bits as i8),
+            Type::U64 => Value::U64(bits),
+            Type::U32 => Value::U32(bits as u32),
+            Type::U8 => Value::U8(bits as u8),
+            Type::Bool => Value::Bool(bits != 0),
         }
     }
 }
@@ -289,6 +393,8 @@ pub struct Field {
     pub name: String,
     /// The type of one cell.
     pub ty: Type,
+    /// Along which axes (X, Y, Z) it extends; it is the same everywhere along the others. `[true; 3]` for a whole field.
+    pub axes: [bool; 3],
     /// Where it is declared.
     pub place: Place,
 }
@@ -322,6 +428,12 @@ pub struct Local {
 pub enum Role {
     /// The new value of a field at this point.
     Value,
+    /// It is added up over all points; floats in f64, accurately.
+    Sum,
+    /// The largest over all points is kept.
+    Max,
+    /// The least over all points is kept.
+    Min,
 }
 
 /// One result of the kernel.
@@ -336,23 +448,37 @@ pub struct Output {
 /// Operations on one operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unary {
-    /// `-a`.
+    /// `-a` of a float or a signed integer; the least integer stays as it is.
     Neg,
-    /// `!a` on truth values.
+    /// `!a` on truth values and on the bits of integers.
     Not,
 }
 
 /// Operations on two operands of the same type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binary {
-    /// `a + b`.
+    /// `a + b`; integers wrap around, as in a release build.
     Add,
-    /// `a - b`.
+    /// `a - b`; integers wrap around.
     Sub,
-    /// `a * b`.
+    /// `a * b`; integers wrap around.
     Mul,
-    /// `a / b`.
+    /// `a / b`; of integers towards zero. By zero it is 0, and the least integer by -1 stays as it is (where rustc's code
+    /// would end the program).
     Div,
+    /// `a % b`; of integers with the sign of `a`, 0 where [`Binary::Div`] is special; of floats the remainder of the
+    /// division rounded towards zero, exact.
+    Rem,
+    /// `a & b` on integers and truth values.
+    BitAnd,
+    /// `a | b`.
+    BitOr,
+    /// `a ^ b`.
+    BitXor,
+    /// `a << b` on integers; only the low bits of `b` count, as many as number the bits of `a`.
+    Shl,
+    /// `a >> b`; copies of the sign come in for signed integers, zeros for unsigned ones.
+    Shr,
     /// `a < b`.
     Lt,
     /// `a <= b`.
@@ -376,6 +502,10 @@ pub enum Binary {
 pub enum BinaryKind {
     /// Numbers to a number of the same type.
     Arithmetic,
+    /// Integers or truth values to one of the same type.
+    Bitwise,
+    /// Integers to one of the same type.
+    Shift,
     /// Numbers (or truth values, for `==` and `!=`) to a truth value.
     Comparison,
     /// Truth values to a truth value.
@@ -384,11 +514,17 @@ pub enum BinaryKind {
 
 impl Binary {
     /// Every operation.
-    pub const ALL: [Binary; 12] = [
+    pub const ALL: [Binary; 18] = [
         Binary::Add,
         Binary::Sub,
         Binary::Mul,
         Binary::Div,
+        Binary::Rem,
+        Binary::BitAnd,
+        Binary::BitOr,
+        Binary::BitXor,
+        Binary::Shl,
+        Binary::Shr,
         Binary::Lt,
         Binary::Le,
         Binary::Gt,
@@ -402,7 +538,9 @@ impl Binary {
     /// What it takes and gives.
     pub fn kind(self) -> BinaryKind {
         match self {
-            Binary::Add | Binary::Sub | Binary::Mul | Binary::Div => BinaryKind::Arithmetic,
+            Binary::Add | Binary::Sub | Binary::Mul | Binary::Div | Binary::Rem => BinaryKind::Arithmetic,
+            Binary::BitAnd | Binary::BitOr | Binary::BitXor => BinaryKind::Bitwise,
+            Binary::Shl | Binary::Shr => BinaryKind::Shift,
             Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge | Binary::Eq | Binary::Ne => BinaryKind::Comparison,
             Binary::And | Binary::Or => BinaryKind::Logic,
         }
@@ -415,6 +553,12 @@ impl Binary {
             Binary::Sub => "-",
             Binary::Mul => "*",
             Binary::Div => "/",
+            Binary::Rem => "%",
+            Binary::BitAnd => "&",
+            Binary::BitOr => "|",
+            Binary::BitXor => "^",
+            Binary::Shl => "<<",
+            Binary::Shr => ">>",
             Binary::Lt => "<",
             Binary::Le => "<=",
             Binary::Gt => ">",
@@ -427,37 +571,15 @@ impl Binary {
     }
 }
 
-/// Functions on floats, with the meaning of Rust's methods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Function {
-    /// `a.sqrt()`, correctly rounded.
-    Sqrt,
-    /// `a.abs()`.
-    Abs,
-    /// `a.mul_add(b, c)` = a * b + c, rounded once.
-    MulAdd,
-}
-
-impl Function {
-    /// Every function.
-    pub const ALL: [Function; 3] = [Function::Sqrt, Function::Abs, Function::MulAdd];
-
-    /// The name of the Rust method.
-    pub fn name(self) -> &'static str {
-        match self {
-            Function::Sqrt => "sqrt",
-            Function::Abs => "abs",
-            Function::MulAdd => "mul_add",
-        }
-    }
-
-    /// The number of arguments, the receiver included.
-    pub fn arity(self) -> usize {
-        match self {
-            Function::Sqrt | Function::Abs => 1,
-            Function::MulAdd => 3,
-        }
-    }
+/// A table of constants that is read at a computed index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// The user's name.
+    pub name: String,
+    /// The type of an element.
+    pub ty: Type,
+    /// The elements, at least one.
+    pub values: Vec<Value>,
 }
 
 /// What an expression computes.
@@ -482,8 +604,18 @@ pub enum ExprKind {
     Binary(Binary, Id<Expr>, Id<Expr>),
     /// A function of Rust's floats.
     Call(Function, Vec<Id<Expr>>),
-    /// `a as T`, to the type of the expression.
+    /// `a as T`, to the type of the expression, with Rust's meaning: integers keep their low bits, floats become the nearest
+    /// integer of the type towards zero and not-a-number becomes 0, bools become 0 or 1.
     Cast(Id<Expr>),
+    /// The global index of the point along an axis, an i32.
+    Index(Axis),
+    /// An element of a table. The index is an integer of type u64; past the end the last element is read.
+    Element {
+        /// The table.
+        table: Id<Table>,
+        /// The index.
+        index: Id<Expr>,
+    },
 }
 
 /// An expression with its type.
@@ -553,6 +685,8 @@ pub struct Kernel {
     pub fields: Arena<Field>,
     /// Scalar parameters in the user's order.
     pub params: Arena<Param>,
+    /// Tables of constants.
+    pub tables: Arena<Table>,
     /// All local variables.
     pub locals: Arena<Local>,
     /// The results in order.

@@ -4,8 +4,8 @@
 //! statement needs an arm here, and is then tested on every target.
 
 use crate::ir::{
-    Binary, BinaryKind, Expr, ExprKind, Field, Function, Id, Kernel, Local, Offset, Output, Param, Place, Role, Stmt,
-    Type, Unary, Value,
+    Axis, Binary, BinaryKind, Exactness, Expr, ExprKind, Family, Field, Function, Id, Kernel, Local, Offset, Output,
+    Param, Place, Role, Stmt, Table, Type, Unary, Value,
 };
 use crate::verify::{Verified, verify};
 
@@ -50,20 +50,37 @@ impl Random {
     }
 
     /// Mostly ordinary numbers of both signs and several magnitudes; often small whole ones, which may be equal; sometimes
-    /// one at the end of a range, rarely one without bounds or none at all.
+    /// one at the end of a range, rarely a float without bounds or not a number at all.
     pub fn value(&mut self, ty: Type) -> Value {
-        match (ty, self.below(120)) {
-            (Type::Bool, kind) => Value::Bool(kind % 2 == 0),
-            (Type::F64, 0..=2) => Value::F64(self.pick(&[f64::INFINITY, f64::NEG_INFINITY, f64::NAN])),
-            (Type::F32, 0..=2) => Value::F32(self.pick(&[f32::INFINITY, f32::NEG_INFINITY, f32::NAN])),
-            (Type::F64, 3) => Value::F64(f64::from_bits(self.bits())),
-            (Type::F32, 3) => Value::F32(f32::from_bits(self.bits() as u32)),
-            (Type::F64, 4..=9) => Value::F64(self.pick(&SPECIAL_F64)),
-            (Type::F32, 4..=9) => Value::F32(self.pick(&SPECIAL_F32)),
-            (Type::F64, 10..=39) => Value::F64(self.whole()),
-            (Type::F32, 10..=39) => Value::F32(self.whole() as f32),
-            (Type::F64, _) => Value::F64(self.ordinary()),
-            (Type::F32, _) => Value::F32(self.ordinary() as f32),
+        match (ty.family(), self.below(120)) {
+            (Family::Bool, kind) => Value::Bool(kind % 2 == 0),
+            (Family::Float, 3) => Value::from_bits(ty, self.bits()),
+            (Family::Float, kind) => match ty {
+                Type::F32 => Value::F32(match kind {
+                    0..=2 => self.pick(&[f32::INFINITY, f32::NEG_INFINITY, f32::NAN]),
+                    4..=9 => self.pick(&SPECIAL_F32),
+                    10..=39 => self.whole() as f32,
+                    _ => self.ordinary() as f32,
+                }),
+                _ => Value::F64(match kind {
+                    0..=2 => self.pick(&[f64::INFINITY, f64::NEG_INFINITY, f64::NAN]),
+                    4..=9 => self.pick(&SPECIAL_F64),
+                    10..=39 => self.whole(),
+                    _ => self.ordinary(),
+                }),
+            },
+            (Family::Signed | Family::Unsigned, kind) => {
+                let top = 8 * ty.bytes() - 1;
+                let bits = match kind {
+                    0..=9 => self.bits(),
+                    // The ends of the signed range and their neighbours, cut to the type.
+                    10..=19 => (1_u64 << top).wrapping_add(self.pick(&[0, 1, u64::MAX])),
+                    20..=29 => self.bits() >> self.below(64),
+                    30..=69 => self.pick(&[0, 1, 2, u64::MAX, 2_u64.wrapping_neg()]),
+                    _ => (self.below(41) as u64).wrapping_sub(20),
+                };
+                Value::from_bits(ty, bits)
+            }
         }
     }
 
@@ -83,12 +100,14 @@ pub struct Limits {
     pub reach: u32,
     /// About as many expressions as there are.
     pub expressions: usize,
+    /// Whether functions occur whose results differ from vendor to vendor ([`Exactness::Vendor`]).
+    pub vendor: bool,
 }
 
 impl Default for Limits {
-    /// Two cells, and what compiles in a moment.
+    /// Two cells, what compiles in a moment, and what gives the same bits everywhere.
     fn default() -> Self {
-        Limits { reach: 2, expressions: 120 }
+        Limits { reach: 2, expressions: 120, vendor: false }
     }
 }
 
@@ -97,7 +116,8 @@ pub fn kernel(name: &str, seed: u64, limits: Limits) -> Verified {
     let mut draft = Draft {
         random: Random::new(seed),
         kernel: Kernel { name: name.into(), file: "random.rs".into(), ..Kernel::default() },
-        floats: Vec::new(),
+        numbers: Vec::new(),
+        vendor: limits.vendor,
         reaches: Vec::new(),
         left: limits.expressions,
         line: 10,
@@ -123,7 +143,9 @@ struct Draft {
     random: Random,
     kernel: Kernel,
     /// The types of its numbers.
-    floats: Vec<Type>,
+    numbers: Vec<Type>,
+    /// Whether functions may occur whose results differ from vendor to vendor.
+    vendor: bool,
     /// For each field the nearest and the farthest cell along each axis.
     reaches: Vec<[[i32; 2]; 3]>,
     /// Expressions that may still be made.
@@ -139,17 +161,24 @@ impl Draft {
     fn signature(&mut self, reach: u32) {
         let place = Place { line: 1, ..Place::default() };
         let reach = i32::try_from(reach).expect("a few cells");
-        // Some kernels know a single width, as most of a user's do.
-        self.floats = match self.random.below(4) {
-            0 => vec![Type::F64],
-            1 => vec![Type::F32],
+        // Some kernels know a single float, as most of a user's do; some know integers only.
+        self.numbers = match self.random.below(8) {
+            0 | 1 => vec![Type::F64],
+            2 | 3 => vec![Type::F32],
+            4 => vec![],
             _ => vec![Type::F64, Type::F32],
         };
+        let integers: Vec<Type> = Type::ALL.into_iter().filter(|ty| ty.is_integer()).collect();
+        let fewest = usize::from(self.numbers.is_empty());
+        for _ in 0..fewest + self.random.below(4) {
+            let ty = self.random.pick(&integers);
+            self.numbers.push(ty);
+        }
         let mut names = PARAMETERS.to_vec();
         let mut name = |random: &mut Random| names.swap_remove(random.below(names.len())).to_owned();
         for _ in 0..1 + self.random.below(4) {
-            let ty = self.float();
-            self.kernel.fields.push(Field { name: name(&mut self.random), ty, place });
+            let ty = self.ty();
+            self.kernel.fields.push(Field { name: name(&mut self.random), ty, axes: [true; 3], place });
             let sides = [[-reach, reach], [-reach, reach], [-reach, 0], [0, reach], [-1.min(reach), 0], [0, 0]];
             self.reaches.push([(); 3].map(|()| self.random.pick(&sides)));
         }
@@ -158,8 +187,13 @@ impl Draft {
             self.kernel.params.push(Param { name: name(&mut self.random), ty, place });
         }
         for _ in 0..1 + self.random.below(3) {
-            let ty = self.float();
+            let ty = self.ty();
             self.kernel.outputs.push(Output { ty, role: Role::Value });
+        }
+        for _ in 0..self.random.below(3) {
+            let (ty, name) = (self.ty(), self.random.pick(&LOCALS).to_owned());
+            let values = (0..1 + self.random.below(9)).map(|_| self.random.value(ty)).collect();
+            self.kernel.tables.push(Table { name, ty, values });
         }
     }
 
@@ -248,7 +282,7 @@ impl Draft {
 
     fn assign(&mut self, local: Id<Local>, block: &mut Vec<Stmt>) {
         let ty = self.kernel.locals[local].ty;
-        let value = if ty.is_float() { self.value(ty, 3) } else { self.condition() };
+        let value = self.value(ty, 3);
         block.push(Stmt::Assign { local, value, place: self.place() });
         self.unread.push(local);
     }
@@ -271,11 +305,14 @@ impl Draft {
         self.push(ExprKind::Local(local), self.kernel.locals[local].ty)
     }
 
-    /// A number that depends on some locals that were not read before.
+    /// A value that depends on some locals that were not read before.
     fn value(&mut self, ty: Type, depth: usize) -> Id<Expr> {
+        if ty == Type::Bool {
+            return self.condition();
+        }
         let mut value = self.expr(ty, depth);
         for _ in 0..3 {
-            let Some(mut local) = self.unread(Type::is_float) else { break };
+            let Some(mut local) = self.unread(Type::is_number) else { break };
             if self.kernel.exprs[local].ty != ty {
                 local = self.push(ExprKind::Cast(local), ty);
             }
@@ -297,14 +334,16 @@ impl Draft {
         }
     }
 
-    fn float(&mut self) -> Type {
-        self.random.pick(&self.floats)
+    /// The type of a number.
+    fn number_type(&mut self) -> Type {
+        self.random.pick(&self.numbers)
     }
 
+    /// The type of a number, or now and then bool.
     fn ty(&mut self) -> Type {
-        match self.random.below(self.floats.len() + 1) {
+        match self.random.below(2 * self.numbers.len() + 1) {
             0 => Type::Bool,
-            _ => self.float(),
+            _ => self.number_type(),
         }
     }
 
@@ -327,23 +366,32 @@ impl Draft {
         if depth == 0 || self.left == 0 || self.random.once_in(8) {
             return self.leaf(ty);
         }
-        let kind = match ty {
-            Type::Bool => self.truth(depth - 1),
-            Type::F64 | Type::F32 => self.number(ty, depth - 1),
+        let tables: Vec<Id<Table>> = self.kernel.tables.ids().filter(|id| self.kernel.tables[*id].ty == ty).collect();
+        let kind = match ty.family() {
+            _ if !tables.is_empty() && self.random.once_in(4) => {
+                let table = self.random.pick(&tables);
+                ExprKind::Element { table, index: self.table_index(depth - 1) }
+            }
+            Family::Bool => self.truth(depth - 1),
+            Family::Float | Family::Signed | Family::Unsigned => self.number(ty, depth - 1),
         };
         self.push(kind, ty)
     }
 
     fn number(&mut self, ty: Type, depth: usize) -> ExprKind {
         match self.random.below(10) {
-            0 => ExprKind::Unary(Unary::Neg, self.expr(ty, depth)),
-            1 | 2 => {
-                let function = self.random.pick(&Function::ALL);
-                ExprKind::Call(function, (0..function.arity()).map(|_| self.argument(function, ty, depth)).collect())
-            }
+            0 => match (ty.family(), self.random.once_in(2)) {
+                (Family::Float, _) | (Family::Signed, true) => ExprKind::Unary(Unary::Neg, self.expr(ty, depth)),
+                _ => ExprKind::Unary(Unary::Not, self.expr(ty, depth)),
+            },
+            1 | 2 => self.function(ty, depth),
             3 => {
-                let from = self.float();
+                let from = self.ty();
                 ExprKind::Cast(self.expr(from, depth))
+            }
+            4 | 5 if ty.is_integer() => {
+                let op = self.operation(|kind| matches!(kind, BinaryKind::Bitwise | BinaryKind::Shift));
+                self.pair(op, ty, depth)
             }
             _ => {
                 let op = self.operation(|kind| kind == BinaryKind::Arithmetic);
@@ -352,26 +400,79 @@ impl Draft {
         }
     }
 
-    fn argument(&mut self, function: Function, ty: Type, depth: usize) -> Id<Expr> {
+    /// A function that gives `ty`.
+    fn function(&mut self, ty: Type, depth: usize) -> ExprKind {
+        let allowed = |function: &Function| self.vendor || function.exactness() == Exactness::Exact;
+        let takes = |function: Function| Type::ALL.into_iter().filter(move |from| function.result(*from) == Some(ty));
+        let functions: Vec<Function> =
+            Function::ALL.into_iter().filter(allowed).filter(|function| takes(*function).next().is_some()).collect();
+        let function = self.random.pick(&functions);
+        let from = self.random.pick(&takes(function).collect::<Vec<_>>());
+        let arguments = (0..function.arity()).map(|number| self.argument(function, number, from, depth));
+        ExprKind::Call(function, arguments.collect())
+    }
+
+    fn argument(&mut self, function: Function, number: usize, ty: Type, depth: usize) -> Id<Expr> {
         let argument = self.expr(ty, depth);
-        match function {
+        match (function, number) {
             // Half of all roots would not be numbers, and hide whatever is round them.
-            Function::Sqrt if !self.random.once_in(8) => self.push(ExprKind::Call(Function::Abs, vec![argument]), ty),
-            Function::Sqrt | Function::Abs | Function::MulAdd => argument,
+            (Function::Sqrt | Function::Ln | Function::Log10 | Function::Log2 | Function::Powf, 0)
+                if !self.random.once_in(8) =>
+            {
+                self.push(ExprKind::Call(Function::Abs, vec![argument]), ty)
+            }
+            // The sign and the payload of what is not a number are nobody's promise; the lesser of it and a number is one.
+            (Function::ToBits, _) | (Function::Copysign, 1) => {
+                let bound = self.number_literal(ty);
+                let function = self.random.pick(&[Function::Min, Function::Max]);
+                self.push(ExprKind::Call(function, vec![argument, bound]), ty)
+            }
+            _ => argument,
         }
+    }
+
+    /// A literal that is a number.
+    fn number_literal(&mut self, ty: Type) -> Id<Expr> {
+        let not_a_number = |value: &Value| match value {
+            Value::F64(value) => value.is_nan(),
+            Value::F32(value) => value.is_nan(),
+            _ => false,
+        };
+        let value = loop {
+            let value = self.random.value(ty);
+            if !not_a_number(&value) {
+                break value;
+            }
+        };
+        self.push(ExprKind::Literal(value), ty)
+    }
+
+    /// A u64, mostly near the sizes of tables.
+    fn table_index(&mut self, depth: usize) -> Id<Expr> {
+        let integers: Vec<Type> = self.numbers.iter().copied().filter(|ty| ty.is_integer()).collect();
+        let ty = if integers.is_empty() { self.number_type() } else { self.random.pick(&integers) };
+        let mut index = self.expr(ty, depth.min(2));
+        if ty != Type::U64 {
+            index = self.push(ExprKind::Cast(index), Type::U64);
+        }
+        if self.random.once_in(5) {
+            return index;
+        }
+        let most = self.push(ExprKind::Literal(Value::U64(7)), Type::U64);
+        self.push(ExprKind::Binary(Binary::BitAnd, index, most), Type::U64)
     }
 
     fn truth(&mut self, depth: usize) -> ExprKind {
         if self.random.once_in(6) {
             return ExprKind::Unary(Unary::Not, self.expr(Type::Bool, depth));
         }
-        let op = self.operation(|kind| kind != BinaryKind::Arithmetic);
+        let op = self.operation(|kind| !matches!(kind, BinaryKind::Arithmetic | BinaryKind::Shift));
         // What is computed is seldom equal to anything.
         let depth = if op.kind() == BinaryKind::Comparison { self.random.below(depth + 1) } else { depth };
         let ty = match op {
-            Binary::And | Binary::Or => Type::Bool,
+            Binary::And | Binary::Or | Binary::BitAnd | Binary::BitOr | Binary::BitXor => Type::Bool,
             Binary::Eq | Binary::Ne => self.ty(),
-            _ => self.float(),
+            _ => self.number_type(),
         };
         self.pair(op, ty, depth)
     }
@@ -400,22 +501,39 @@ impl Draft {
         let mut kinds: Vec<ExprKind> = params.map(|(id, _)| ExprKind::Param(id)).collect();
         let fields: Vec<Id<Field>> = self.kernel.fields.ids().filter(|id| self.kernel.fields[*id].ty == ty).collect();
         for field in fields {
-            let reach = self.reaches[field.index()];
-            let offset = Offset(reach.map(|[near, far]| near + self.random.below((far - near) as usize + 1) as i32));
+            let offset = self.offset(field);
             kinds.extend([offset, Offset::HERE].map(|offset| ExprKind::Load { field, offset }));
+        }
+        if ty == Type::I32 {
+            kinds.push(ExprKind::Index(self.random.pick(&Axis::ALL)));
         }
         // Constants alone would say little about the point.
         let kind = match ty {
             _ if self.random.once_in(6) => ExprKind::Literal(self.random.value(ty)),
             _ if !kinds.is_empty() => kinds.swap_remove(self.random.below(kinds.len())),
-            Type::Bool => {
-                let (op, ty) = (self.operation(|kind| kind == BinaryKind::Comparison), self.float());
-                ExprKind::Binary(op, self.leaf(ty), self.leaf(ty))
-            }
-            Type::F64 => ExprKind::Cast(self.leaf(Type::F32)),
-            Type::F32 => ExprKind::Cast(self.leaf(Type::F64)),
+            _ => self.borrowed(ty),
         };
         self.push(kind, ty)
+    }
+
+    fn offset(&mut self, field: Id<Field>) -> Offset {
+        let reach = self.reaches[field.index()];
+        Offset(reach.map(|[near, far]| near + self.random.below((far - near) as usize + 1) as i32))
+    }
+
+    /// A value of a type that no field has, from one of another type.
+    fn borrowed(&mut self, ty: Type) -> ExprKind {
+        let fields: Vec<Id<Field>> = self.kernel.fields.ids().collect();
+        let field = self.random.pick(&fields);
+        let (kind, from) = (ExprKind::Load { field, offset: self.offset(field) }, self.kernel.fields[field].ty);
+        let load = self.push(kind, from);
+        match ty {
+            Type::Bool => {
+                let (op, value) = (self.operation(|kind| kind == BinaryKind::Comparison), self.random.value(from));
+                ExprKind::Binary(op, load, self.push(ExprKind::Literal(value), from))
+            }
+            _ => ExprKind::Cast(load),
+        }
     }
 }
 
@@ -424,6 +542,8 @@ mod tests {
     use super::*;
     use crate::analyse::analyse;
     use crate::interpret::{Point, interpret};
+    use crate::verify::{binary_result, unary_result};
+    use std::collections::BTreeMap;
 
     fn kernels() -> impl Iterator<Item = Verified> {
         (0..300).map(|seed| kernel("sample", seed, Limits::default()))
@@ -440,7 +560,10 @@ mod tests {
     #[test]
     fn limits_are_kept() {
         for seed in 0..200 {
-            for limits in [Limits { reach: 0, expressions: 30 }, Limits { reach: 3, expressions: 200 }] {
+            for limits in [
+                Limits { reach: 0, expressions: 30, vendor: false },
+                Limits { reach: 3, expressions: 200, vendor: true },
+            ] {
                 let kernel = kernel("sample", seed, limits);
                 // Once the limit is met, what was begun is completed by leaves.
                 assert!(kernel.exprs.len() <= limits.expressions + 150, "{} expressions", kernel.exprs.len());
@@ -462,16 +585,20 @@ mod tests {
         fn param(&self, param: Id<Param>) -> Value {
             Random::new(self.1 ^ param.index() as u64).value(self.0.params[param].ty)
         }
+
+        fn index(&self, axis: Axis) -> i32 {
+            (self.1 / 7) as i32 % 50 + axis as i32
+        }
     }
 
-    /// How many of a few kernels give other results when each `right` is a `wrong`.
-    fn told_apart(right: Binary, wrong: Binary) -> usize {
+    /// How many of a few kernels give other results when each `right` on such types is a `wrong`.
+    fn told_apart(right: Binary, wrong: Binary, on: fn(Type) -> bool) -> usize {
         let differs = |kernel: &Verified| {
             let mut broken = Kernel::clone(kernel);
             for id in broken.exprs.ids() {
                 if let ExprKind::Binary(op, a, b) = broken.exprs[id].kind
                     && op == right
-                    && (wrong.kind() == op.kind() && broken.exprs[a].ty != Type::Bool || op.kind() == BinaryKind::Logic)
+                    && on(broken.exprs[a].ty)
                 {
                     broken.exprs[id].kind = ExprKind::Binary(wrong, a, b);
                 }
@@ -483,50 +610,88 @@ mod tests {
             };
             (0..300).map(|point| point * 1000).any(|point| results(kernel, point) != results(&broken, point))
         };
-        kernels().take(20).filter(differs).count()
+        kernels().take(40).filter(differs).count()
     }
 
     #[test]
     fn a_few_kernels_tell_operations_apart() {
-        use Binary::{Add, And, Div, Eq, Ge, Gt, Le, Lt, Mul, Ne, Or, Sub};
-        let pairs = [(Add, Sub), (Sub, Add), (Mul, Add), (Div, Mul), (And, Or), (Or, And)].into_iter();
+        use Binary::{Add, And, BitAnd, BitOr, BitXor, Div, Eq, Ge, Gt, Le, Lt, Mul, Ne, Or, Rem, Shl, Shr, Sub};
+        let pairs = [(Add, Sub), (Sub, Add), (Mul, Add), (Div, Mul), (Rem, Div)].into_iter();
         let pairs = pairs.chain([(Lt, Le), (Le, Lt), (Gt, Ge), (Ge, Gt), (Eq, Ge), (Ne, Gt)]);
-        let counts: Vec<_> = pairs.map(|(right, wrong)| (right, wrong, told_apart(right, wrong))).collect();
+        let bits = [(BitAnd, BitOr), (BitOr, BitXor), (BitXor, BitOr), (Shl, Shr), (Shr, Shl), (Div, Rem), (Lt, Ge)];
+        let cases = pairs.map(|(right, wrong)| (right, wrong, Type::is_number as fn(Type) -> bool));
+        let cases = cases.chain(bits.map(|(right, wrong)| (right, wrong, Type::is_integer as fn(Type) -> bool)));
+        let logic: fn(Type) -> bool = |ty| ty == Type::Bool;
+        let cases = cases.chain([(And, Or, logic), (Or, And, logic), (BitXor, BitOr, logic), (BitAnd, BitOr, logic)]);
+        let counts: Vec<_> = cases.map(|(right, wrong, on)| (right, wrong, told_apart(right, wrong, on))).collect();
         assert!(counts.iter().all(|(.., count)| *count > 1), "{counts:?}");
+    }
+
+    /// How often each construct occurs in many kernels.
+    fn counts(vendor: bool) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        let mut count = |what: String| *counts.entry(what).or_insert(0) += 1;
+        for kernel in (0..600).map(|seed| kernel("sample", seed, Limits { vendor, ..Limits::default() })) {
+            kernel.fields.iter().for_each(|field| count(format!("field of {}", field.ty)));
+            kernel.params.iter().for_each(|param| count(format!("param of {}", param.ty)));
+            kernel.outputs.iter().for_each(|output| count(format!("output of {}", output.ty)));
+            for expr in kernel.exprs.iter() {
+                let of = |id: &Id<Expr>| kernel.exprs[*id].ty;
+                match &expr.kind {
+                    ExprKind::Unary(op, _) => count(format!("{op:?} of {}", expr.ty)),
+                    ExprKind::Binary(op, a, _) => count(format!("{op:?} of {}", of(a))),
+                    ExprKind::Call(function, arguments) => count(format!("{function:?} of {}", of(&arguments[0]))),
+                    ExprKind::Cast(a) => count(format!("{} as {}", of(a), expr.ty)),
+                    ExprKind::Literal(Value::F64(value)) if value.is_subnormal() => count("subnormal".into()),
+                    ExprKind::Literal(Value::F64(value)) if !value.is_finite() => count("unbounded".into()),
+                    ExprKind::Literal(Value::F64(value)) if value.to_bits() == 1 << 63 => count("-0.0".into()),
+                    ExprKind::Index(axis) => count(format!("index along {}", axis.name())),
+                    ExprKind::Element { table, .. } => count(format!("element of {}", kernel.tables[*table].ty)),
+                    ExprKind::Literal(_) | ExprKind::Param(_) | ExprKind::Local(_) | ExprKind::Load { .. } => {}
+                }
+            }
+            let deferred = kernel.body.iter().filter(|stmt| matches!(stmt, Stmt::Let { value: None, .. }));
+            deferred.for_each(|_| count("deferred value".into()));
+            let halos = analyse(&kernel).footprints.into_iter().flat_map(|footprint| footprint.halo());
+            halos.filter(|[low, high]| low != high).for_each(|_| count("lopsided halo".into()));
+        }
+        counts
     }
 
     #[test]
     fn everything_comes_up() {
-        let mut ops = [0; Binary::ALL.len()];
-        let mut functions = [0; Function::ALL.len()];
-        let (mut casts, mut deferred, mut lopsided, mut subnormal, mut unbounded, mut minus_zero) = (0, 0, 0, 0, 0, 0);
-        for kernel in kernels() {
-            for expr in kernel.exprs.iter() {
-                match &expr.kind {
-                    ExprKind::Binary(op, ..) => ops[Binary::ALL.iter().position(|one| one == op).expect("all")] += 1,
-                    ExprKind::Call(function, _) => {
-                        functions[Function::ALL.iter().position(|one| one == function).expect("all")] += 1;
-                    }
-                    ExprKind::Cast(a) => casts += usize::from(kernel.exprs[*a].ty != expr.ty),
-                    ExprKind::Literal(Value::F64(value)) => {
-                        subnormal += usize::from(value.is_subnormal());
-                        unbounded += usize::from(!value.is_finite());
-                        minus_zero += usize::from(value.to_bits() == (-0.0_f64).to_bits());
-                    }
-                    ExprKind::Literal(_) | ExprKind::Param(_) | ExprKind::Local(_) | ExprKind::Load { .. } => {}
-                    ExprKind::Unary(..) => {}
-                }
+        let counts = counts(true);
+        let check = |what: String, least: usize| {
+            let count = counts.get(&what).copied().unwrap_or(0);
+            assert!(count >= least, "{what} comes up {count} times");
+        };
+        for ty in Type::ALL {
+            let name = ty.name();
+            for kind in ["field", "param", "output", "element"] {
+                check(format!("{kind} of {name}"), 5);
             }
-            deferred += kernel.body.iter().filter(|stmt| matches!(stmt, Stmt::Let { value: None, .. })).count();
-            let halos = analyse(&kernel).footprints.into_iter().flat_map(|footprint| footprint.halo());
-            lopsided += halos.filter(|[low, high]| low != high).count();
+            for op in Binary::ALL.into_iter().filter(|op| binary_result(*op, ty).is_some()) {
+                check(format!("{op:?} of {name}"), 5);
+            }
+            for op in [Unary::Neg, Unary::Not].into_iter().filter(|op| unary_result(*op, ty).is_some()) {
+                check(format!("{op:?} of {name}"), 5);
+            }
+            for function in Function::ALL.into_iter().filter(|function| function.result(ty).is_some()) {
+                check(format!("{function:?} of {name}"), 2);
+            }
+            for to in Type::ALL.into_iter().filter(|to| to.is_number()) {
+                check(format!("{name} as {to}"), 2);
+            }
         }
-        for count in ops.iter().chain(&functions).chain(&[casts, deferred, lopsided]) {
-            assert!(*count > 50, "{ops:?} {functions:?} {casts} {deferred} {lopsided}");
-        }
-        assert!(
-            [subnormal, unbounded, minus_zero].iter().all(|count| *count > 5),
-            "{subnormal} {unbounded} {minus_zero}"
-        );
+        Axis::ALL.into_iter().for_each(|axis| check(format!("index along {}", axis.name()), 50));
+        ["subnormal", "unbounded", "-0.0"].into_iter().for_each(|what| check(what.into(), 5));
+        ["deferred value", "lopsided halo"].into_iter().for_each(|what| check(what.into(), 50));
+    }
+
+    #[test]
+    fn without_being_asked_for_nothing_differs_from_vendor_to_vendor() {
+        let all: Vec<_> = kernels().map(|kernel| analyse(&kernel)).collect();
+        assert!(all.iter().all(|facts| facts.vendor_functions.is_empty()));
+        assert!(all.iter().any(|facts| facts.uses_index) && !all.iter().all(|facts| facts.uses_index));
     }
 }

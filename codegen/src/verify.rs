@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::{
-    Arena, BinaryKind, Expr, ExprKind, Function, Id, Kernel, Local, Offset, Output, Place, Role, Stmt, Type, Unary,
+    Arena, Binary, BinaryKind, Expr, ExprKind, Family, Id, Kernel, Local, Offset, Output, Place, Role, Stmt, Type,
+    Unary,
 };
 
 /// The largest displacement along an axis that a kernel may read.
@@ -33,7 +34,7 @@ impl Verified {
 
 /// Checks `kernel`; all that is wrong with it is reported at once.
 pub fn verify(kernel: Kernel) -> Result<Verified, Vec<Diagnostic>> {
-    let mut checker = Checker { kernel: &kernel, wrong: Vec::new() };
+    let mut checker = Checker { kernel: &kernel, wrong: Vec::new(), visited: vec![0; kernel.exprs.len()], turn: 0 };
     checker.kernel();
     match checker.wrong {
         wrong if wrong.is_empty() => Ok(Verified(kernel)),
@@ -55,6 +56,9 @@ struct Known {
 struct Checker<'k> {
     kernel: &'k Kernel,
     wrong: Vec<Diagnostic>,
+    /// By expression: the last turn in which [`Checker::value`] came by.
+    visited: Vec<u32>,
+    turn: u32,
 }
 
 impl Checker<'_> {
@@ -72,14 +76,23 @@ impl Checker<'_> {
             let message = format!("the kernel reads {} fields; at most {MAX_FIELDS} are possible", kernel.fields.len());
             self.refuse(head, message);
         }
-        for field in kernel.fields.iter() {
-            if field.ty == Type::Bool {
-                self.refuse(field.place, format!("field `{}` holds bool; a field holds f64 or f32", field.name));
+        for field in kernel.fields.iter().filter(|field| field.axes != [true; 3]) {
+            let message = format!("field `{}` extends along some axes only, which is not accepted yet", field.name);
+            self.refuse(field.place, message);
+        }
+        for output in kernel.outputs.iter() {
+            match output.role {
+                Role::Value => {}
+                Role::Sum | Role::Max | Role::Min => self.refuse(head, "reductions are not accepted yet"),
             }
         }
-        for output in kernel.outputs.iter().filter(|output| output.ty == Type::Bool) {
-            let Role::Value = output.role;
-            self.refuse(head, "a result is bool; a field holds f64 or f32");
+        for table in kernel.tables.iter() {
+            if table.values.is_empty() {
+                self.refuse(head, format!("table `{}` is empty", table.name));
+            }
+            if table.values.iter().any(|value| value.ty() != table.ty) {
+                self.refuse(head, format!("table `{}` is {}, one of its values is not", table.name, table.ty));
+            }
         }
         for (id, expr) in kernel.exprs.enumerate() {
             self.expr(id, expr);
@@ -112,23 +125,18 @@ impl Checker<'_> {
                 self.offset(expr.place, *offset);
                 has_type(&kernel.fields, *field, |field| field.ty, expr.ty)
             }
-            ExprKind::Unary(Unary::Neg, _) => expr.ty.is_float() && types[0] == expr.ty,
-            ExprKind::Unary(Unary::Not, _) => expr.ty == Type::Bool && types[0] == Type::Bool,
-            ExprKind::Binary(op, ..) => match op.kind() {
-                BinaryKind::Arithmetic => expr.ty.is_float() && types.iter().all(|ty| *ty == expr.ty),
-                BinaryKind::Comparison => {
-                    let equality = matches!(op, crate::ir::Binary::Eq | crate::ir::Binary::Ne);
-                    expr.ty == Type::Bool && types[0] == types[1] && (types[0].is_float() || equality)
-                }
-                BinaryKind::Logic => expr.ty == Type::Bool && types.iter().all(|ty| *ty == Type::Bool),
-            },
+            ExprKind::Unary(op, _) => unary_result(*op, types[0]) == Some(expr.ty),
+            ExprKind::Binary(op, ..) => types[0] == types[1] && binary_result(*op, types[0]) == Some(expr.ty),
             ExprKind::Call(function, _) => {
-                let float = match function {
-                    Function::Sqrt | Function::Abs | Function::MulAdd => expr.ty.is_float(),
-                };
-                float && types.len() == function.arity() && types.iter().all(|ty| *ty == expr.ty)
+                types.len() == function.arity()
+                    && types.iter().all(|ty| *ty == types[0])
+                    && function.result(types[0]) == Some(expr.ty)
             }
-            ExprKind::Cast(_) => expr.ty.is_float() && types[0].is_float(),
+            ExprKind::Cast(_) => expr.ty.is_number(),
+            ExprKind::Index(_) => expr.ty == Type::I32,
+            ExprKind::Element { table, .. } => {
+                types[0] == Type::U64 && has_type(&kernel.tables, *table, |table| table.ty, expr.ty)
+            }
         };
         if !right {
             self.refuse(expr.place, format!("expression {id:?} ({:?}) of {types:?} can't be {}", expr.kind, expr.ty));
@@ -212,18 +220,44 @@ impl Checker<'_> {
         }
     }
 
-    /// All locals that a value reads must have been assigned.
+    /// All locals that a value reads must have been assigned. Each expression is visited once, however often it is used.
     fn value(&mut self, value: Id<Expr>, known: &Known) {
         let kernel = self.kernel;
-        let expr = &kernel.exprs[value];
-        if let ExprKind::Local(local) = expr.kind
-            && !known.assigned.contains(&local)
-        {
-            self.refuse(expr.place, format!("local `{}` is read before it has a value", kernel.locals[local].name));
+        self.turn += 1;
+        let mut open = vec![value];
+        while let Some(id) = open.pop() {
+            if std::mem::replace(&mut self.visited[id.index()], self.turn) == self.turn {
+                continue;
+            }
+            let expr = &kernel.exprs[id];
+            if let ExprKind::Local(local) = expr.kind
+                && !known.assigned.contains(&local)
+            {
+                self.refuse(expr.place, format!("local `{}` is read before it has a value", kernel.locals[local].name));
+            }
+            open.extend(operands(&expr.kind));
         }
-        for operand in operands(&expr.kind) {
-            self.value(operand, known);
-        }
+    }
+}
+
+/// The type of `op` on a value of type `ty`, if it is defined.
+pub(crate) fn unary_result(op: Unary, ty: Type) -> Option<Type> {
+    match (op, ty.family()) {
+        (Unary::Neg, Family::Float | Family::Signed) => Some(ty),
+        (Unary::Not, Family::Bool | Family::Signed | Family::Unsigned) => Some(ty),
+        (Unary::Neg, Family::Bool | Family::Unsigned) | (Unary::Not, Family::Float) => None,
+    }
+}
+
+/// The type of `op` on two values of type `ty`, if it is defined.
+pub(crate) fn binary_result(op: Binary, ty: Type) -> Option<Type> {
+    let equality = matches!(op, Binary::Eq | Binary::Ne);
+    match op.kind() {
+        BinaryKind::Arithmetic => ty.is_number().then_some(ty),
+        BinaryKind::Bitwise => (!ty.is_float()).then_some(ty),
+        BinaryKind::Shift => ty.is_integer().then_some(ty),
+        BinaryKind::Comparison => (ty.is_number() || equality).then_some(Type::Bool),
+        BinaryKind::Logic => (ty == Type::Bool).then_some(Type::Bool),
     }
 }
 
@@ -234,8 +268,9 @@ fn has_type<T>(arena: &Arena<T>, id: Id<T>, ty: impl Fn(&T) -> Type, wanted: Typ
 /// The expressions that `kind` uses, in order.
 pub fn operands(kind: &ExprKind) -> Vec<Id<Expr>> {
     match kind {
-        ExprKind::Literal(_) | ExprKind::Param(_) | ExprKind::Local(_) | ExprKind::Load { .. } => Vec::new(),
-        ExprKind::Unary(_, a) | ExprKind::Cast(a) => vec![*a],
+        ExprKind::Literal(_) | ExprKind::Param(_) | ExprKind::Local(_) => Vec::new(),
+        ExprKind::Load { .. } | ExprKind::Index(_) => Vec::new(),
+        ExprKind::Unary(_, a) | ExprKind::Cast(a) | ExprKind::Element { index: a, .. } => vec![*a],
         ExprKind::Binary(_, a, b) => vec![*a, *b],
         ExprKind::Call(_, arguments) => arguments.clone(),
     }
@@ -244,7 +279,7 @@ pub fn operands(kind: &ExprKind) -> Vec<Id<Expr>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::{Binary, Field, Role, Value};
+    use crate::ir::{Axis, Field, Function, Table, Value};
 
     fn expr(kernel: &mut Kernel, kind: ExprKind, ty: Type) -> Id<Expr> {
         kernel.exprs.push(Expr { kind, ty, place: Place::default() })
@@ -253,7 +288,8 @@ mod tests {
     /// `u[HERE] + 1.0`, not stored yet, and the id of the sum.
     fn sum() -> (Kernel, Id<Expr>) {
         let mut kernel = Kernel { name: "sum".into(), ..Kernel::default() };
-        let field = kernel.fields.push(Field { name: "u".into(), ty: Type::F64, place: Place::default() });
+        let field =
+            kernel.fields.push(Field { name: "u".into(), ty: Type::F64, axes: [true; 3], place: Place::default() });
         kernel.outputs.push(Output { ty: Type::F64, role: Role::Value });
         let load = expr(&mut kernel, ExprKind::Load { field, offset: Offset::HERE }, Type::F64);
         let one = expr(&mut kernel, ExprKind::Literal(Value::F64(1.0)), Type::F64);
@@ -321,5 +357,80 @@ mod tests {
         expr(&mut kernel, ExprKind::Load { field: Id::new(0), offset }, Type::F64);
         kernel.body.push(store(value));
         check(kernel, "farther than 64 cells");
+    }
+
+    /// `kind` of operands of these types is sound exactly for the types in `results`.
+    fn check_types(operands: &[Type], kind: impl Fn(&[Id<Expr>]) -> ExprKind, results: &[Type]) {
+        for ty in Type::ALL {
+            let (mut kernel, value) = sum();
+            kernel.tables.push(Table { name: "w".into(), ty: Type::F32, values: vec![Value::F32(1.0)] });
+            kernel.body.push(store(value));
+            let literals = operands.iter().map(|ty| (ExprKind::Literal(Value::from_bits(*ty, 1)), *ty));
+            let ids: Vec<_> = literals.map(|(kind, ty)| expr(&mut kernel, kind, ty)).collect();
+            let kind = kind(&ids);
+            expr(&mut kernel, kind.clone(), ty);
+            assert_eq!(verify(kernel).is_ok(), results.contains(&ty), "{kind:?} of {operands:?} as {ty}");
+        }
+    }
+
+    #[test]
+    fn each_operation_takes_and_gives_its_types() {
+        use Type::{Bool, F32, F64, I8, I32, I64, U8, U32, U64};
+        let binary = |op| move |of: &[Id<Expr>]| ExprKind::Binary(op, of[0], of[1]);
+        let unary = |op| move |of: &[Id<Expr>]| ExprKind::Unary(op, of[0]);
+        let call = |function| move |of: &[Id<Expr>]| ExprKind::Call(function, of.to_vec());
+        for ty in Type::ALL {
+            let when = |holds: bool, result: Type| if holds { vec![result] } else { vec![] };
+            check_types(&[ty; 2], binary(Binary::Rem), &when(ty.is_number(), ty));
+            check_types(&[ty; 2], binary(Binary::BitXor), &when(!ty.is_float(), ty));
+            check_types(&[ty; 2], binary(Binary::Shl), &when(ty.is_integer(), ty));
+            check_types(&[ty; 2], binary(Binary::Lt), &when(ty.is_number(), Bool));
+            check_types(&[ty; 2], binary(Binary::Ne), &[Bool]);
+            check_types(&[ty; 2], binary(Binary::And), &when(ty == Bool, Bool));
+            check_types(&[ty], unary(Unary::Neg), &when(ty.is_float() || ty.family() == Family::Signed, ty));
+            check_types(&[ty], unary(Unary::Not), &when(!ty.is_float(), ty));
+            check_types(&[ty], call(Function::CountOnes), &when(ty.is_integer(), U32));
+            check_types(&[ty], |of| ExprKind::Cast(of[0]), &[F64, F32, I64, I32, I8, U64, U32, U8]);
+            let index = |of: &[Id<Expr>]| ExprKind::Element { table: Id::new(0), index: of[0] };
+            check_types(&[ty], index, &when(ty == U64, F32));
+        }
+        check_types(&[U32, I32], binary(Binary::Shl), &[]);
+        check_types(&[F64, F32], call(Function::Max), &[]);
+        check_types(&[F64], call(Function::Max), &[]);
+        check_types(&[U64], call(Function::FromBits), &[F64]);
+        check_types(&[F32], call(Function::ToBits), &[U32]);
+        check_types(&[], |_| ExprKind::Index(Axis::Y), &[I32]);
+        check_types(&[U64], |of| ExprKind::Element { table: Id::new(1), index: of[0] }, &[]);
+    }
+
+    #[test]
+    fn tables_hold_values_of_their_type() {
+        for (values, expected) in [(vec![], "`w` is empty"), (vec![Value::I32(1)], "one of its values is not")] {
+            let (mut kernel, value) = sum();
+            kernel.tables.push(Table { name: "w".into(), ty: Type::F64, values });
+            kernel.body.push(store(value));
+            check(kernel, expected);
+        }
+    }
+
+    #[test]
+    fn what_comes_later_is_refused_for_now() {
+        let (mut kernel, value) = sum();
+        kernel.body.push(store(value));
+        let mut flat = kernel.clone();
+        flat.fields[Id::new(0)].axes = [true, false, true];
+        check(flat, "`u` extends along some axes only");
+        kernel.outputs[Id::new(0)].role = Role::Max;
+        check(kernel, "reductions are not accepted yet");
+    }
+
+    #[test]
+    fn shared_expressions_are_visited_once() {
+        let (mut kernel, mut value) = sum();
+        for _ in 0..200 {
+            value = expr(&mut kernel, ExprKind::Binary(Binary::Add, value, value), Type::F64);
+        }
+        kernel.body.push(store(value));
+        assert!(verify(kernel).is_ok(), "walking every path would take 2^200 steps");
     }
 }

@@ -2,12 +2,12 @@
 
 use polyhalo_codegen::emit::text::{entry_point, rows_entry_point};
 use polyhalo_codegen::front::{Options, Parameter, ParameterKind, compile as front};
-use polyhalo_codegen::ir::Type;
+use polyhalo_codegen::ir::{self, Field, Id};
 use polyhalo_codegen::{Verified, analyse};
 use proc_macro2::{Literal, Span, TokenStream};
 use quote::quote;
 use syn::visit_mut::{VisitMut, visit_type_path_mut};
-use syn::{FnArg, Ident, ItemFn, ReturnType, Signature, TypePath, parse_quote};
+use syn::{FnArg, Ident, ItemFn, PathArguments, ReturnType, Signature, Type, TypePath, parse_quote};
 
 use crate::compile::{Compiled, compile};
 use crate::refuse;
@@ -54,10 +54,12 @@ pub(crate) fn facade(options: &Options) -> syn::Path {
     options.krate.clone().unwrap_or_else(|| parse_quote!(::polyhalo))
 }
 
-/// The function under the user's name: the signature as written, but for the result, which is a call to be placed in a step.
+/// The function under the user's name: the signature as written, but for the point, which isn't passed, and the result,
+/// which is a call to be placed in a step.
 pub(crate) fn outer_function(function: &ItemFn, krate: &syn::Path, body: TokenStream) -> TokenStream {
     let ItemFn { attrs, vis, sig, .. } = function;
-    let (ident, generics, inputs) = (&sig.ident, &sig.generics, &sig.inputs);
+    let (ident, generics) = (&sig.ident, &sig.generics);
+    let inputs = sig.inputs.iter().filter(|input| !is_point(input));
     let result = match &sig.output {
         ReturnType::Default => quote!(()),
         ReturnType::Type(_, ty) => quote!(#ty),
@@ -65,10 +67,23 @@ pub(crate) fn outer_function(function: &ItemFn, krate: &syn::Path, body: TokenSt
     quote! {
         #(#attrs)*
         #[must_use = "a call computes nothing by itself; place it in a step with `update`"]
-        #vis fn #ident #generics (#inputs) -> #krate::Call<#result> {
+        #vis fn #ident #generics (#(#inputs),*) -> #krate::Call<#result> {
             #body
         }
     }
+}
+
+/// Whether a parameter is the point that is updated. It is asked of a refused function too, so it looks at names only.
+fn is_point(input: &FnArg) -> bool {
+    fn named_point(ty: &Type) -> bool {
+        match ty {
+            Type::Paren(inner) => named_point(&inner.elem),
+            Type::Group(inner) => named_point(&inner.elem),
+            Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "Point"),
+            _ => false,
+        }
+    }
+    matches!(input, FnArg::Typed(input) if named_point(&input.ty))
 }
 
 /// The user's function as it stands, over views of one point: the oracle of everything else.
@@ -98,7 +113,7 @@ fn reference(function: &ItemFn, krate: &syn::Path) -> TokenStream {
     }
 }
 
-/// `Field<T>` in a signature becomes the view's full path.
+/// `Field<T>` in a signature becomes the view's full path, `View<'_, T>`.
 struct FieldsToViews<'a> {
     krate: &'a syn::Path,
 }
@@ -108,8 +123,12 @@ impl VisitMut for FieldsToViews<'_> {
         if let Some(last) = path.path.segments.last()
             && last.ident == "Field"
         {
-            let (krate, arguments) = (self.krate, &last.arguments);
-            *path = parse_quote!(#krate::__private::View #arguments);
+            let krate = self.krate;
+            let arguments = match &last.arguments {
+                PathArguments::AngleBracketed(arguments) => arguments.args.iter().collect::<Vec<_>>(),
+                PathArguments::None | PathArguments::Parenthesized(_) => Vec::new(),
+            };
+            *path = parse_quote!(#krate::__private::View<'_ #(, #arguments)*>);
         }
         visit_type_path_mut(self, path);
     }
@@ -117,21 +136,30 @@ impl VisitMut for FieldsToViews<'_> {
 
 /// Runs the reference function at the point that the reference device stands at.
 fn point(function: &ItemFn, krate: &syn::Path, parameters: &[Parameter]) -> TokenStream {
-    let arguments = parameters.iter().map(|parameter| match parameter.kind {
+    let field = |id: &Id<Field>| {
+        let index = id.index();
+        quote!(at.field(#index))
+    };
+    let arguments = parameters.iter().map(|parameter| match &parameter.kind {
         ParameterKind::Field(id) => {
-            let index = id.index();
-            quote!(&at.field(#index))
+            let field = field(id);
+            quote!(&#field)
+        }
+        ParameterKind::Fields(ids) => {
+            let fields = ids.iter().map(field);
+            quote!(&[#(#fields),*])
         }
         ParameterKind::Scalar(id) => {
             let index = id.index();
             quote!(at.scalar(#index))
         }
+        ParameterKind::Point => quote!(at.point()),
     });
     let ReturnType::Type(_, ty) = &function.sig.output else { unreachable!("the front end asks for a result") };
     quote! {
         fn __polyhalo_point(at: &mut #krate::__private::PointArgs<'_>) {
-            let value: #ty = __polyhalo_reference(#(#arguments),*);
-            at.store(0, value);
+            let values: #ty = __polyhalo_reference(#(#arguments),*);
+            at.store(0, values);
         }
     }
 }
@@ -169,7 +197,8 @@ fn descriptor(function: &ItemFn, krate: &syn::Path, kernel: &Verified, code: &Co
     });
     let outputs = kernel.outputs.iter().map(|output| scalar_type(&private, output.ty));
     let [loads, flops, bytes] = [analysis.loads, analysis.flops, analysis.bytes].map(Literal::usize_unsuffixed);
-    let contract = kernel.contract;
+    let (contract, uses_index) = (kernel.contract, analysis.uses_index);
+    let vendor_functions = analysis.vendor_functions.iter().map(|function| function.name());
     let Compiled { cuda, hip, opencl, .. } = code;
     let ptx = match &code.ptx {
         Some(ptx) => quote!(Some(#ptx)),
@@ -194,6 +223,8 @@ fn descriptor(function: &ItemFn, krate: &syn::Path, kernel: &Verified, code: &Co
             flops: #flops,
             bytes: #bytes,
             contract: #contract,
+            uses_index: #uses_index,
+            vendor_functions: &[#(#vendor_functions),*],
             reference: __polyhalo_point,
             host: __polyhalo_native::CODE,
             code: #private::DeviceCode {
@@ -211,12 +242,19 @@ fn descriptor(function: &ItemFn, krate: &syn::Path, kernel: &Verified, code: &Co
     }
 }
 
-fn scalar_type(private: &TokenStream, ty: Type) -> TokenStream {
-    match ty {
-        Type::F64 => quote!(#private::ScalarType::F64),
-        Type::F32 => quote!(#private::ScalarType::F32),
-        Type::Bool => quote!(#private::ScalarType::Bool),
-    }
+fn scalar_type(private: &TokenStream, ty: ir::Type) -> TokenStream {
+    let name = match ty {
+        ir::Type::F64 => quote!(F64),
+        ir::Type::F32 => quote!(F32),
+        ir::Type::I64 => quote!(I64),
+        ir::Type::I32 => quote!(I32),
+        ir::Type::I8 => quote!(I8),
+        ir::Type::U64 => quote!(U64),
+        ir::Type::U32 => quote!(U32),
+        ir::Type::U8 => quote!(U8),
+        ir::Type::Bool => quote!(Bool),
+    };
+    quote!(#private::ScalarType::#name)
 }
 
 /// The body of the outer function.
@@ -227,9 +265,14 @@ fn call(krate: &syn::Path, parameters: &[Parameter], signature: &Signature) -> T
     });
     let (mut fields, mut scalars) = (Vec::new(), Vec::new());
     for (parameter, name) in parameters.iter().zip(names) {
-        match parameter.kind {
+        match &parameter.kind {
             ParameterKind::Field(_) => fields.push(quote!(#name.reference())),
+            ParameterKind::Fields(ids) => {
+                let numbers = (0..ids.len()).map(Literal::usize_unsuffixed);
+                fields.extend(numbers.map(|number| quote!(#name[#number].reference())));
+            }
             ParameterKind::Scalar(_) => scalars.push(quote!(#krate::__private::Argument::from(#name))),
+            ParameterKind::Point => {}
         }
     }
     quote!(#krate::Call::new(&__POLYHALO_KERNEL, vec![#(#fields),*], vec![#(#scalars),*]))

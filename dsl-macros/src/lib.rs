@@ -13,8 +13,9 @@ use quote::quote;
 
 /// Compiles a function into a stencil kernel.
 ///
-/// The function computes the new value of one point from fields read at constant offsets. Outside, the same name takes the
-/// simulation's fields and returns a call to be placed in a step. The options are `contract` (multiply and add may be
+/// The function computes the new value of one point, or a tuple or an array of such, from fields read at constant offsets,
+/// scalars and the global indices of the point. Outside, the same name takes the simulation's fields and the scalars, but
+/// not the point, and returns a call to be placed in a step. The options are `contract` (multiply and add may be
 /// fused) and `crate = path` (where `polyhalo` is, if renamed).
 #[proc_macro_attribute]
 pub fn stencil(options: proc_macro::TokenStream, item: proc_macro::TokenStream) -> proc_macro::TokenStream {

@@ -41,7 +41,8 @@ impl<T> fmt::Debug for Call<T> {
     }
 }
 
-/// Fields that take the results of a call that gives `T`: a field for a value, a tuple of fields for a tuple.
+/// Fields that take the results of a call that gives `T`: a field for a value, a tuple or an array of fields for a tuple
+/// or an array of values.
 pub trait Targets<T> {
     /// The fields in the order of the results.
     fn targets(&self) -> Vec<FieldRef>;
@@ -71,10 +72,20 @@ tuple!(A 0, B 1, C 2, D 3, E 4);
 tuple!(A 0, B 1, C 2, D 3, E 4, F 5);
 tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
 tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10);
+tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11);
 
 impl<T: Element, const N: usize> Targets<[T; N]> for [&Field<T>; N] {
     fn targets(&self) -> Vec<FieldRef> {
         self.iter().map(|field| field.reference()).collect()
+    }
+}
+
+impl<T: Element, const N: usize> Targets<[T; N]> for &[Field<T>; N] {
+    fn targets(&self) -> Vec<FieldRef> {
+        self.iter().map(Field::reference).collect()
     }
 }
 

@@ -37,13 +37,15 @@ pub(crate) struct Program {
     pub(crate) plan: Plan,
     /// The id of each kernel of the plan on each device.
     kernels: Vec<Vec<KernelId>>,
+    /// The global index of each device's local cell (0, 0, 0).
+    origins: Vec<[i32; 3]>,
     /// Operations whose end another queue of the same device waits for.
     signals: Vec<bool>,
 }
 
 impl Program {
-    /// Loads the kernels of a plan.
-    pub(crate) fn new(plan: Plan, devices: &[Box<dyn Device>]) -> Result<Self> {
+    /// Loads the kernels of a plan; `origins` are the global indices of the devices' local cells (0, 0, 0).
+    pub(crate) fn new(plan: Plan, devices: &[Box<dyn Device>], origins: Vec<[i32; 3]>) -> Result<Self> {
         let load = |&kernel: &&'static _| devices.iter().map(|device| device.load(kernel)).collect::<Result<Vec<_>>>();
         let kernels = plan.kernels.iter().map(load).collect::<Result<_>>()?;
         let mut signals = vec![false; plan.ops.len()];
@@ -53,7 +55,7 @@ impl Program {
                 signals[after.0] |= before.device == op.device && before.queue != op.queue;
             }
         }
-        Ok(Self { plan, kernels, signals })
+        Ok(Self { plan, kernels, origins, signals })
     }
 
     /// Enqueues one step and turns the slots of the fields.
@@ -99,7 +101,8 @@ impl Program {
                 let (outputs, inputs) = (cells(outputs), cells(inputs));
                 let Some(strides) = self.strides(&op.action, fields, op.device) else { return Ok(()) };
                 let kernel = self.kernels[*kernel][op.device];
-                let launch = Launch { kernel, outputs: &outputs, fields: &inputs, scalars, strides, range: *range };
+                let (global, range) = (self.origins[op.device], *range);
+                let launch = Launch { kernel, outputs: &outputs, fields: &inputs, scalars, strides, global, range };
                 device.launch(op.queue, &launch)
             }
             Action::Copy { from, to, part } => {
@@ -302,7 +305,7 @@ mod tests {
             copy(spare, current, 1, 0, &[2]),
         ];
         let plan = Plan { ops, rotation: vec![(current, spare), (spare, current)], ..Plan::default() };
-        let program = Program::new(plan, &devices).unwrap();
+        let program = Program::new(plan, &devices, vec![[0; 3]; 2]).unwrap();
         let layouts = vec![layout(8); 2];
         let mut fields = [Memory { layouts, current: vec![BufferId(1); 2], spare: vec![BufferId(2); 2] }];
         program.step(&devices, &mut fields).unwrap();

@@ -21,6 +21,8 @@ pub struct Explanation {
     pub exchange: Exchange,
     /// What each parameter of each kernel asks for, without repetitions.
     pub halos: Vec<FieldHalo>,
+    /// The kernels whose values may differ in the last bits from device to device.
+    pub vendor_functions: Vec<VendorFunctions>,
     /// The operations of a step.
     pub plan: Plan,
     /// The names of the simulation's fields, by number.
@@ -42,6 +44,15 @@ pub struct FieldHalo {
     pub file: &'static str,
     /// How far it reads.
     pub halo: Halo,
+}
+
+/// Functions in a kernel that agree between devices only to the vendors' units in the last place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VendorFunctions {
+    /// The kernel.
+    pub kernel: &'static str,
+    /// Their names in Rust.
+    pub functions: &'static [&'static str],
 }
 
 /// The memory of a device.
@@ -74,6 +85,9 @@ impl Explanation {
                 }
             }
         }
+        let kernels = plan.kernels.iter().filter(|kernel| !kernel.vendor_functions.is_empty());
+        let vendor_functions =
+            kernels.map(|kernel| VendorFunctions { kernel: kernel.name, functions: kernel.vendor_functions });
         let memory = shared.devices.iter().enumerate().map(|(number, device)| {
             let buffers = |spare: bool| if spare { 2 } else { 1 };
             let fields: Vec<_> = (state.memory.iter())
@@ -88,6 +102,7 @@ impl Explanation {
             devices: shared.devices.iter().map(|device| device.summary()).collect(),
             exchange: shared.exchange,
             halos,
+            vendor_functions: vendor_functions.collect(),
             plan: plan.clone(),
             memory: memory.collect(),
             fields,
@@ -103,6 +118,9 @@ impl fmt::Display for Explanation {
         let width = self.fields.iter().map(|name| name.chars().count()).max().unwrap_or(0);
         for FieldHalo { field, kernel, parameter, file, halo } in &self.halos {
             writeln!(f, "  {field:width$}  {} as `{parameter}` of {kernel} in {file}", sides(halo))?;
+        }
+        for VendorFunctions { kernel, functions } in &self.vendor_functions {
+            writeln!(f, "{kernel} uses {}: devices agree only within their vendors' error", functions.join(", "))?;
         }
         writeln!(f, "plan of a step (u' is the second buffer of u)")?;
         write!(f, "{}", self.plan.named(&self.fields))?;

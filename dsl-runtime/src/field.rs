@@ -107,7 +107,7 @@ impl<T: Element> Field<T> {
         let (normal, index) = plane.normal();
         let mut part = self.shared.extent.whole();
         (part.lo[normal], part.hi[normal]) = (index as i64, index as i64 + 1);
-        let values: Vec<_> = self.values(&part)?.into_iter().map(T::to_f64).collect();
+        let values = self.values(&part)?;
         let title = format!("{} at {} = {index}", self.name, plane.axis());
         files::replace(path.as_ref(), |file| picture::write_png(file, &title, &values, extent[right]))
     }

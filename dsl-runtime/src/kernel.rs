@@ -15,17 +15,33 @@ pub enum ScalarType {
     F64,
     /// IEEE binary32.
     F32,
-    /// Truth values (scalar parameters only).
+    /// 64-bit signed integer.
+    I64,
+    /// 32-bit signed integer.
+    I32,
+    /// 8-bit signed integer.
+    I8,
+    /// 64-bit unsigned integer.
+    U64,
+    /// 32-bit unsigned integer.
+    U32,
+    /// 8-bit unsigned integer.
+    U8,
+    /// Truth values; a cell is a byte that is 0 or 1.
     Bool,
 }
 
 impl ScalarType {
+    /// Every type.
+    pub const ALL: [Self; 9] =
+        [Self::F64, Self::F32, Self::I64, Self::I32, Self::I8, Self::U64, Self::U32, Self::U8, Self::Bool];
+
     /// The size of one value.
-    pub fn bytes(self) -> usize {
+    pub const fn bytes(self) -> usize {
         match self {
-            ScalarType::F64 => 8,
-            ScalarType::F32 => 4,
-            ScalarType::Bool => 1,
+            ScalarType::F64 | ScalarType::I64 | ScalarType::U64 => 8,
+            ScalarType::F32 | ScalarType::I32 | ScalarType::U32 => 4,
+            ScalarType::I8 | ScalarType::U8 | ScalarType::Bool => 1,
         }
     }
 
@@ -34,6 +50,12 @@ impl ScalarType {
         match self {
             ScalarType::F64 => "f64",
             ScalarType::F32 => "f32",
+            ScalarType::I64 => "i64",
+            ScalarType::I32 => "i32",
+            ScalarType::I8 => "i8",
+            ScalarType::U64 => "u64",
+            ScalarType::U32 => "u32",
+            ScalarType::U8 => "u8",
             ScalarType::Bool => "bool",
         }
     }
@@ -101,6 +123,11 @@ pub struct ParamDesc {
 }
 
 /// Finished code for the GPU targets.
+///
+/// All of it takes the same arguments: the buffers of the results and of the fields; for each of them the index of local
+/// cell (0, 0, 0), 64 bits; the scalars, of which those of 8 bits and truth values travel as 32 bits; the strides between
+/// rows and planes, 64 bits; the first point and the number of points along X, Y and Z, 32 bits each; and, only where
+/// [`KernelDesc::uses_index`] says so, the global index of local cell (0, 0, 0) along X, Y and Z, 32 bits each.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceCode {
     /// The name of the kernel that computes a point per work item or thread, in every target.
@@ -162,6 +189,10 @@ pub struct KernelDesc {
     pub bytes: u32,
     /// Whether multiply and add may be fused (`#[stencil(contract)]`).
     pub contract: bool,
+    /// Whether the values depend on where in the grid the point is.
+    pub uses_index: bool,
+    /// The functions in it that agree between devices only to the vendors' units in the last place, such as `exp`.
+    pub vendor_functions: &'static [&'static str],
     /// The function as the user wrote it, for one point.
     pub reference: fn(&mut PointArgs<'_>),
     /// Native code.

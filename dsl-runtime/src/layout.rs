@@ -1,9 +1,9 @@
 //! How a field lies in the memory of a device.
 //!
 //! All fields of a simulation share the strides between rows and planes, counted in cells, so that one index serves
-//! every field of a kernel. Rows start on cache lines. Fields differ in their type and in the ghost cells that they
-//! keep around the cells they own; local cell (0, 0, 0) is the first owned one, and ghosts have negative coordinates
-//! or lie past the end.
+//! every field of a kernel. Rows start on cache lines, those of the narrower types on parts of one. Fields differ in
+//! their type and in the ghost cells that they keep around the cells they own; local cell (0, 0, 0) is the first owned
+//! one, and ghosts have negative coordinates or lie past the end.
 
 use crate::error::{Error, Result};
 use crate::geometry::Box3;
@@ -22,8 +22,15 @@ pub struct Strides {
 }
 
 impl Strides {
-    /// Strides that hold rows of `cells[0]` and planes of `cells[1]` rows, ghosts included, for fields whose smallest
-    /// type has `smallest` bytes.
+    /// Strides for all fields of a simulation whose first one has cells of type `first`; otherwise as
+    /// [`for_cells`](Self::for_cells).
+    pub fn for_first(first: ScalarType, cells: [usize; 3]) -> Result<Self> {
+        // Cells of one byte count as four: rows of whole lines of them would be of eight lines for an `f64`.
+        Self::for_cells(cells, first.bytes().max(4))
+    }
+
+    /// Strides that hold rows of `cells[0]` and planes of `cells[1]` rows, ghosts included; rows of types of `smallest`
+    /// bytes and more start on cache lines.
     ///
     /// Both are made odd, in lines and in rows: at power-of-two distances neighbouring rows and planes would fall
     /// into the same cache sets.
@@ -183,7 +190,7 @@ mod tests {
 
     #[test]
     fn every_cell_has_a_place_of_its_own_inside_the_buffer() {
-        for ty in [ScalarType::F64, ScalarType::F32] {
+        for ty in ScalarType::ALL {
             for cells in [[1, 1, 1], [1, 7, 2], [13, 1, 3], [16, 8, 4], [17, 9, 1], [64, 2, 2]] {
                 for ghosts in [[[0; 2]; 3], [[0, 0], [0, 0], [1, 2]], [[3, 1], [0, 2], [4, 0]]] {
                     let layout = layout(ty, cells, ghosts);
@@ -210,6 +217,23 @@ mod tests {
             let layout = layout(ty, [5, 3, 4], [[3, 2], [1, 1], [2, 1]]);
             for (y, z) in [(0, 0), (1, 0), (2, 3)] {
                 assert_eq!(layout.index([0, y, z]).unwrap() * ty.bytes() % LINE_BYTES, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_the_widest_types_start_on_lines_whichever_field_comes_first() {
+        for first in ScalarType::ALL {
+            for nx in [1, 10, 100, 257] {
+                let strides = Strides::for_first(first, [nx, 4, 3]).unwrap();
+                for widest in ScalarType::ALL.into_iter().filter(|ty| ty.bytes() == 8) {
+                    let cells = Box3 { lo: [0, -2, -1], hi: [nx as i64, 2, 2] };
+                    let layout = Layout::new(widest, cells, strides).unwrap();
+                    for row in [[0, 0, 0], [0, 1, 0], [0, -2, 1]] {
+                        assert_eq!(layout.index(row).unwrap() * 8 % LINE_BYTES, 0, "{first} {nx}");
+                    }
+                }
+                assert!(strides.row < nx + 32, "{first} {nx}: {strides:?}");
             }
         }
     }

@@ -38,7 +38,7 @@ pub use call::{Argument, Call, Targets};
 pub use element::{Element, Scalar};
 pub use error::{Bytes, Error, Result};
 pub use exchange::Exchange;
-pub use explain::{DeviceMemory, Explanation, FieldHalo};
+pub use explain::{DeviceMemory, Explanation, FieldHalo, VendorFunctions};
 pub use field::{Field, FieldRef};
 pub use offset::{HERE, Offset, X, Y, Z};
 pub use picture::Plane;

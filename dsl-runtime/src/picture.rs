@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::geometry::AXES;
 
@@ -66,11 +67,14 @@ fn colour(value: f64) -> [u8; 3] {
 }
 
 /// Writes `values`, rows of `width` from the bottom up, as a PNG; the texts in it say what the colours mean.
-pub(crate) fn write_png(file: impl Write, title: &str, values: &[f64], width: usize) -> io::Result<()> {
+pub(crate) fn write_png<T: Element>(file: impl Write, title: &str, values: &[T], width: usize) -> io::Result<()> {
     let height = values.len() / width.max(1);
     let scale = LEAST_PIXELS.div_ceil(width.max(height).max(1));
-    let finite = || values.iter().copied().filter(|value| value.is_finite());
-    let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
+    let finite = values.iter().copied().filter(|value| value.is_finite());
+    let range = finite.fold(None, |range: Option<(T, T)>, value| {
+        let (low, high) = range.unwrap_or((value, value));
+        Some((if value < low { value } else { low }, if value > high { value } else { high }))
+    });
     let pixels = |cells: usize| {
         let pixels = cells.checked_mul(scale).and_then(|pixels| u32::try_from(pixels).ok());
         pixels.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the plane has too many cells for a picture"))
@@ -78,19 +82,22 @@ pub(crate) fn write_png(file: impl Write, title: &str, values: &[f64], width: us
     let mut encoder = png::Encoder::new(file, pixels(width)?, pixels(height)?);
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
-    let range =
-        if low <= high { format!("{low:e} (dark violet) to {high:e} (yellow)") } else { "no finite value".into() };
+    let colours = range.map_or_else(
+        || "no finite value".into(),
+        |(low, high)| format!("{} (dark violet) to {} (yellow)", low.show(), high.show()),
+    );
     // Keywords and texts are Latin-1 in PNG; a title that isn't is left out.
     if title.is_ascii() {
         encoder.add_text_chunk("Title".into(), title.into())?;
     }
-    encoder.add_text_chunk("Description".into(), format!("Values from {range}; grey is not a number."))?;
+    encoder.add_text_chunk("Description".into(), format!("Values from {colours}; grey is not a number."))?;
     let mut writer = encoder.write_header()?;
     let mut stream = writer.stream_writer()?;
     // A constant plane has the middle colour.
-    let shade = |value: f64| match value {
-        _ if value.is_nan() || high > low => (value - low) / (high - low),
-        _ => 0.5,
+    let shade = |value: T| match range {
+        Some((low, high)) if low < high => value.between(low, high),
+        Some(_) | None if value.partial_cmp(&value).is_none() => f64::NAN,
+        Some(_) | None => 0.5,
     };
     for row in values.chunks_exact(width.max(1)).rev() {
         let line: Vec<u8> = row.iter().flat_map(|&value| [colour(shade(value))].repeat(scale).concat()).collect();
@@ -116,7 +123,7 @@ pub(crate) fn axes(field: &str, plane: Plane, extent: [usize; 3]) -> Result<[usi
 mod tests {
     use super::*;
 
-    fn picture(values: &[f64], width: usize) -> (png::OutputInfo, Vec<u8>, String) {
+    fn picture<T: Element>(values: &[T], width: usize) -> (png::OutputInfo, Vec<u8>, String) {
         let mut file = Vec::new();
         write_png(&mut file, "u at Z = 1", values, width).unwrap();
         let mut reader = png::Decoder::new(io::Cursor::new(file)).read_info().unwrap();
@@ -141,6 +148,21 @@ mod tests {
             texts.contains("Title: u at Z = 1\n") && texts.contains("from 0e0 (dark violet) to 4e0 (yellow)"),
             "{texts}"
         );
+    }
+
+    #[test]
+    fn integers_and_truth_values_have_pictures_with_their_exact_range() {
+        let check = |(_, pixels, texts): (_, Vec<u8>, String), range: &str| {
+            assert!(texts.contains(&format!("from {range};")), "{texts}");
+            assert_eq!((&pixels[..3], &pixels[511 * 3..512 * 3]), (&COLOURS[0][..], &COLOURS[8][..]));
+        };
+        let far = i64::MAX - 2;
+        check(picture(&[far, far + 2], 2), "9223372036854775805 (dark violet) to 9223372036854775807 (yellow)");
+        check(picture(&[i8::MIN, i8::MAX], 2), "-128 (dark violet) to 127 (yellow)");
+        check(picture(&[0, 7, 9_u32, u32::MAX], 4), "0 (dark violet) to 4294967295 (yellow)");
+        check(picture(&[false, true], 2), "false (dark violet) to true (yellow)");
+        assert_eq!(picture(&[true; 6], 3).1[..3], COLOURS[4]);
+        assert_eq!(picture(&[f64::MIN, 0.0, f64::MAX], 3).1[171 * 3..172 * 3], COLOURS[4]);
     }
 
     #[test]

@@ -250,6 +250,12 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The global index of the first cell that each device owns.
+    pub(crate) fn origins(&self) -> Vec<[i32; 3]> {
+        // An extent numbers its cells with an `i32`.
+        self.owned.iter().map(|owned| owned.lo.map(|lo| lo as i32)).collect()
+    }
+
     fn add_field(&self, name: &str, ty: ScalarType) -> Result<FieldId> {
         let mut state = self.state();
         if state.fields.iter().any(|field| field.name == name) {
@@ -257,7 +263,7 @@ impl Shared {
         }
         let local = |owned: &Box3| owned.shifted(owned.lo.map(|lo| -lo));
         if state.strides.is_empty() {
-            let strides = |owned: &Box3| Strides::for_cells(owned.size(), ty.bytes());
+            let strides = |owned: &Box3| Strides::for_first(ty, owned.size());
             state.strides = self.owned.iter().map(strides).collect::<Result<_>>()?;
         }
         let places = self.owned.iter().zip(&state.strides);

@@ -72,7 +72,7 @@ impl Step {
         for stage in &stages {
             shared.devices.iter().try_for_each(|device| check_types(&**device, stage.kernel))?;
         }
-        let program = Program::new(schedule::plan(&stages), &shared.devices)?;
+        let program = Program::new(schedule::plan(&stages), &shared.devices, shared.origins())?;
         shared.double(&schedule::double_buffered(&stages))?;
         Ok(Self { inner: Arc::new(Inner { shared: Arc::clone(shared), stages, program }) })
     }

@@ -1,9 +1,13 @@
 //! Kernels written by hand for the tests of this crate; programs get theirs from `#[stencil]`.
 
+mod mixed;
+
 use crate::backend::host::BoxArgs;
 use crate::backend::reference::{PointArgs, View};
 use crate::kernel::{DeviceCode, FieldDesc, HostCode, KernelDesc, ParamDesc, Read, ScalarType};
 use crate::offset::{HERE, Offset, X, Y, Z};
+
+pub(crate) use mixed::{BUNDLE, CHECKED, MIXED, Nine, PLACES, mixed, run_mixed};
 
 const NO_CODE: DeviceCode =
     DeviceCode { entry: "", rows_entry: "", cuda: "", ptx: None, hip: "", hip_objects: &[], opencl: "", spirv: &[] };
@@ -43,6 +47,8 @@ pub(crate) static HEAT: KernelDesc = KernelDesc {
     flops: 26,
     bytes: 32,
     contract: false,
+    uses_index: false,
+    vendor_functions: &[],
     reference: |at| {
         let value = heat(&at.field(0), &at.field(1), &at.field(2), at.scalar(0));
         at.store(0, value);
@@ -106,6 +112,8 @@ pub(crate) static AVERAGE: KernelDesc = KernelDesc {
     flops: 27,
     bytes: 8,
     contract: false,
+    uses_index: false,
+    vendor_functions: &[],
     reference: |at| {
         let value = average(&at.field(0));
         at.store(0, value);
@@ -154,10 +162,11 @@ pub(crate) static LOPSIDED: KernelDesc = KernelDesc {
     flops: 3,
     bytes: 32,
     contract: false,
+    uses_index: false,
+    vendor_functions: &[],
     reference: |at| {
-        let value = lopsided(&at.field(0), &at.field(1), at.scalar(0));
-        at.store(0, value.0);
-        at.store(1, value.1);
+        let values = lopsided(&at.field(0), &at.field(1), at.scalar(0));
+        at.store(0, values);
     },
     host: HostCode { baseline: lopsided_box, avx2: None, avx512: None },
     code: NO_CODE,
@@ -197,6 +206,8 @@ pub(crate) static BROKEN: KernelDesc = KernelDesc {
     flops: 0,
     bytes: 16,
     contract: false,
+    uses_index: false,
+    vendor_functions: &[],
     reference: broken_point,
     host: HostCode { baseline: broken_box, avx2: None, avx512: None },
     code: NO_CODE,

@@ -1,5 +1,7 @@
 //! Whole simulations with kernels written by hand, on the devices that are always there.
 
+mod types;
+
 use std::f64::consts::PI;
 use std::ops::ControlFlow;
 

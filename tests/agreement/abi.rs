@@ -28,6 +28,8 @@ pub(super) struct Run {
     pub(crate) lo: [isize; 3],
     /// Points along each axis.
     pub(crate) size: [usize; 3],
+    /// The global index of local cell (0, 0, 0).
+    pub(crate) global: [i32; 3],
     /// Cells to prefetch ahead, 0 for none.
     pub(crate) ahead: isize,
     /// Whether to store past the caches.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use polyhalo_codegen::emit::text::ir::show;
 use polyhalo_codegen::interpret::{Point, interpret};
-use polyhalo_codegen::ir::{Field, Id, Offset, Param, Type, Value};
+use polyhalo_codegen::ir::{Axis, Field, Id, Offset, Param, Type, Value};
 use polyhalo_codegen::random::Random;
 use polyhalo_codegen::{Analysis, Verified, analyse};
 use polyhalo_runtime::geometry::Box3;
@@ -132,6 +132,9 @@ impl Values {
     }
 }
 
+/// The global index of local cell (0, 0, 0) in every case.
+pub(super) const GLOBAL: [i32; 3] = [5, -3, 70_000];
+
 /// What the interpreter sees.
 struct At<'c, 'k> {
     case: &'c Case<'k>,
@@ -148,6 +151,11 @@ impl Point for At<'_, '_> {
     fn param(&self, param: Id<Param>) -> Value {
         self.case.scalars[param.index()]
     }
+
+    fn index(&self, axis: Axis) -> i32 {
+        let local = i32::try_from(self.cell[axis as usize]).expect("grids of tests are small");
+        GLOBAL[axis as usize] + local
+    }
 }
 
 /// Every not-a-number is alike: their bits are nobody's promise.
@@ -163,12 +171,7 @@ fn alike(a: Value, b: Value) -> bool {
 fn value(ty: Type, bytes: &[u8]) -> Value {
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);
-    let bits = u64::from_le_bytes(word);
-    match ty {
-        Type::F64 => Value::F64(f64::from_bits(bits)),
-        Type::F32 => Value::F32(f32::from_bits(bits as u32)),
-        Type::Bool => Value::Bool(bits != 0),
-    }
+    Value::from_bits(ty, u64::from_le_bytes(word))
 }
 
 /// The runtime's word for a type.
@@ -176,6 +179,12 @@ pub(super) fn scalar_type(ty: Type) -> ScalarType {
     match ty {
         Type::F64 => ScalarType::F64,
         Type::F32 => ScalarType::F32,
+        Type::I64 => ScalarType::I64,
+        Type::I32 => ScalarType::I32,
+        Type::I8 => ScalarType::I8,
+        Type::U64 => ScalarType::U64,
+        Type::U32 => ScalarType::U32,
+        Type::U8 => ScalarType::U8,
         Type::Bool => ScalarType::Bool,
     }
 }

@@ -11,6 +11,7 @@ use polyhalo_codegen::offline::processes;
 use polyhalo_runtime::backend::host::InstructionSet;
 
 use super::abi::Run;
+use super::case::GLOBAL;
 use super::{Case, cases, none_failed};
 
 /// What the emitted modules are compiled with: the runtime's own source, so that its stores are tested too.
@@ -41,6 +42,7 @@ pub unsafe extern "C" fn run(run: &abi::Run) -> bool {
             sz: run.sz,
             lo: run.lo,
             size: run.size,
+            global: run.global,
             ahead: run.ahead,
             stream: run.stream,
         });
@@ -132,6 +134,7 @@ impl Native {
             sz: case.strides.plane as isize,
             lo: case.range.lo.map(|cell| cell as isize),
             size: case.range.size(),
+            global: GLOBAL,
             ahead,
             stream,
         };

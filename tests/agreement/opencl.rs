@@ -15,7 +15,7 @@ use polyhalo_runtime::backend::{
 use polyhalo_runtime::kernel::{DeviceCode, FieldDesc, HostCode, KernelDesc, ParamDesc, Read};
 use polyhalo_runtime::layout::{Layout, Region};
 
-use super::case::{Output, Values, scalar_type};
+use super::case::{GLOBAL, Output, Values, scalar_type};
 use super::{Case, cases, none_failed};
 
 /// The platforms that tests/install can provide, by the words of `POLYHALO_REQUIRE`.
@@ -118,6 +118,7 @@ fn run(device: &dyn Device, desc: &'static KernelDesc, case: &Case<'_>) -> Resul
         scalars: &case.scalar_bits(),
         strides: case.strides,
         range: case.range,
+        global: GLOBAL,
     };
     device.launch(QueueId::COMPUTE, &launch)?;
     let layouts = case.outputs.iter().map(|output| &output.before.layout);
@@ -174,6 +175,8 @@ fn descriptor(kernel: &Verified, entry: Entry) -> &'static KernelDesc {
         flops: count(analysis.flops),
         bytes: count(analysis.bytes),
         contract: kernel.contract,
+        uses_index: analysis.uses_index,
+        vendor_functions: &[],
         reference: point,
         host: HostCode { baseline: rows, avx2: None, avx512: None },
         code: DeviceCode {

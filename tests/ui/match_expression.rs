@@ -1,10 +1,10 @@
 use polyhalo::prelude::*;
 
 #[stencil]
-fn kernel(u: &Field<f64>, a: f64) -> f64 {
-    match a > 0.0 {
-        true => u[X],
-        false => u[-X],
+fn kernel(u: &Field<i32>, a: i32) -> i32 {
+    match u[HERE] {
+        n if n > a => n,
+        _ => a,
     }
 }
 

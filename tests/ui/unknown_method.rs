@@ -2,7 +2,7 @@ use polyhalo::prelude::*;
 
 #[stencil]
 fn kernel(u: &Field<f64>, a: f64) -> f64 {
-    u[HERE].sin() + u[X].powi(2)
+    u[HERE].gamma() + u[X].exp_m1()
 }
 
 fn main() {}

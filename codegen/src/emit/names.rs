@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::Target;
-use crate::ir::{Arena, Field, Id, Kernel, Local, Output, Param};
+use crate::ir::{Arena, Field, Id, Kernel, Local, Output, Param, Table};
 
 /// A unique identifier for everything in a kernel.
 #[derive(Clone, Debug)]
@@ -15,28 +15,30 @@ pub(crate) struct Names {
     target: Target,
     fields: Vec<String>,
     params: Vec<String>,
+    tables: Vec<String>,
     locals: Vec<String>,
     outputs: Vec<String>,
     taken: BTreeSet<String>,
 }
 
 impl Names {
-    /// Names `kernel`'s fields, scalars, locals and results for `target`.
+    /// Names `kernel`'s fields, scalars, tables, locals and results for `target`.
     pub(crate) fn new(kernel: &Kernel, target: Target) -> Self {
         let mut namer = Namer { target, kept: BTreeSet::new(), taken: BTreeSet::new() };
         let wishes = |namer: &Namer, names: Vec<&str>| names.iter().map(|name| namer.legal(name)).collect::<Vec<_>>();
         let fields = wishes(&namer, names(&kernel.fields, |field| &field.name));
         let params = wishes(&namer, names(&kernel.params, |param| &param.name));
+        let tables = wishes(&namer, names(&kernel.tables, |table| &table.name));
         let locals = wishes(&namer, names(&kernel.locals, |local| &local.name));
         // No numbered name may take what the user wrote elsewhere, so all wishes are known before any is granted.
-        namer.kept.extend(fields.iter().chain(&params).chain(&locals).cloned());
+        namer.kept.extend(fields.iter().chain(&params).chain(&tables).chain(&locals).cloned());
         let mut grant = |wishes: Vec<String>| wishes.iter().map(|wish| namer.grant(wish)).collect::<Vec<_>>();
-        let (fields, params, locals) = (grant(fields), grant(params), grant(locals));
+        let [fields, params, tables, locals] = [fields, params, tables, locals].map(&mut grant);
         let outputs = match kernel.outputs.len() {
             1 if !namer.taken.contains("out") => vec![namer.grant("out")],
             count => (0..count).map(|index| namer.grant(&format!("out_{index}"))).collect(),
         };
-        Names { target, fields, params, locals, outputs, taken: namer.taken }
+        Names { target, fields, params, tables, locals, outputs, taken: namer.taken }
     }
 
     /// The name of a field.
@@ -47,6 +49,11 @@ impl Names {
     /// The name of a scalar.
     pub(crate) fn param(&self, id: Id<Param>) -> &str {
         &self.params[id.index()]
+    }
+
+    /// The name of a table.
+    pub(crate) fn table(&self, id: Id<Table>) -> &str {
+        &self.tables[id.index()]
     }
 
     /// The name of a local.
@@ -260,7 +267,10 @@ fn reserved(target: Target, name: &str) -> bool {
         Target::Hip => listed(C, name) || listed(CPP, name) || listed(CUDA, name) || is_vector_type(name),
         Target::OpenCl => listed(C, name) || listed(OPENCL, name) || is_vector_type(name),
         Target::SpirV => false,
-        Target::Native => listed(RUST, name) || listed(RUST_NEVER_RAW, name.trim_start_matches("r#")),
+        Target::Native => {
+            let word = name.trim_start_matches("r#");
+            listed(RUST, name) || listed(RUST_NEVER_RAW, word) || listed(RUST_MODULE, word)
+        }
     }
 }
 
@@ -298,8 +308,9 @@ const C: &str = "
     acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh cospi erf erfc exp exp10 exp2 expm1 fabs fdim floor
     fma fmax fmin fmod frexp hypot ilogb isfinite isinf isnan isnormal ldexp lgamma log log10 log1p log2 logb modf nan
     nextafter pow remainder remquo rint round rsqrt scalbn signbit sin sincos sinh sinpi sqrt tan tanh tanpi tgamma trunc
-    acosf asinf atanf atan2f cosf coshf expf fabsf floorf ceilf fmaf fmaxf fminf fmodf logf log2f log10f powf roundf sinf
-    sinhf sqrtf rsqrtf tanf tanhf truncf j0 j1 jn y0 y1 yn gamma signgam index rindex
+    acosf acoshf asinf asinhf atanf atanhf atan2f cbrtf ceilf copysignf cosf coshf erff erfcf expf exp10f exp2f expm1f
+    fabsf fdimf floorf fmaf fmaxf fminf fmodf hypotf lgammaf logf log10f log1pf log2f logbf nearbyint nearbyintf powf
+    rintf roundf rsqrtf sincosf sinf sinhf sqrtf tanf tanhf tgammaf truncf j0 j1 jn y0 y1 yn gamma signgam index rindex
 ";
 
 /// What C++ adds.
@@ -345,16 +356,20 @@ const RUST: &str = "
 /// Rust's keywords that can't even be written raw.
 const RUST_NEVER_RAW: &str = "crate self super Self _";
 
+/// What a variable can't hide in the module of a native kernel: constants and structures with a constructor.
+const RUST_MODULE: &str = "PIECE LINE CODE Piece";
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::{Place, Role, Type};
+    use crate::emit::text::c::library;
+    use crate::ir::{Function, Place, Role, Type};
 
     fn kernel(fields: &[&str], params: &[&str], locals: &[&str], outputs: usize) -> Kernel {
         let mut kernel = Kernel::default();
         let place = Place::default();
         for name in fields {
-            kernel.fields.push(Field { name: name.to_string(), ty: Type::F64, place });
+            kernel.fields.push(Field { name: name.to_string(), ty: Type::F64, axes: [true; 3], place });
         }
         for name in params {
             kernel.params.push(Param { name: name.to_string(), ty: Type::F64, place });
@@ -398,8 +413,17 @@ mod tests {
             ["kernel_2", "template", "float4_2", "type", "step_2", "linux_2", "v_get_u"]
         );
         assert_eq!(locals(Target::Native, &["kernel", "type"]), ["kernel", "r#type"]);
+        assert_eq!(locals(Target::Native, &["LINE", "points"]), ["LINE_2", "points"]);
         assert_eq!(locals(Target::Native, &["r#type", "r#type"]), ["r#type", "type_2"]);
         assert_eq!(locals(Target::Hip, &["r#type", "r#new"]), ["type", "new_2"]);
+    }
+
+    #[test]
+    fn the_functions_of_cs_library_are_left_to_it() {
+        for name in Function::ALL.into_iter().filter_map(library) {
+            assert!(reserved(Target::Cuda, name) && reserved(Target::Cuda, &format!("{name}f")), "{name}");
+            assert!(reserved(Target::OpenCl, name), "{name}");
+        }
     }
 
     #[test]

@@ -6,21 +6,25 @@
 //!
 //! 1. one pointer per output, then one per field;
 //! 2. for each of these pointers a 64-bit unsigned integer: the element index of the subdomain's origin (0, 0, 0);
-//! 3. the scalars; a truth value is a 32-bit integer, true unless 0, because `bool` has no size and 8-bit integers
-//!    need a capability that not every consumer has;
+//! 3. the scalars; one of 8 bits is the low part of a 32-bit integer, and a truth value is such an integer, true unless
+//!    0, because `bool` has no size and bytes by value are awkward;
 //! 4. the distance of rows `sy` and of planes `sz` in elements, 64-bit signed, common to all buffers;
-//! 5. the first point `lo_x`, `lo_y`, `lo_z` of the box and its size `n_x`, `n_y`, `n_z`, 32-bit signed.
+//! 5. the first point `lo_x`, `lo_y`, `lo_z` of the box and its size `n_x`, `n_y`, `n_z`, 32-bit signed;
+//! 6. only if the kernel asks for an index: the global index `g_x`, `g_y`, `g_z` of the subdomain's point (0, 0, 0),
+//!    32-bit signed.
 //!
-//! Point (i, j, k) of a buffer is element origin + i + j * sy + k * sz.
+//! Point (i, j, k) of a buffer is element origin + i + j * sy + k * sz. A cell of truth values is a byte, 0 or 1.
 //!
-//! The module asks for nothing that a consumer may lack: no `Int8`, `Vector16` or `Linkage`, integer constants by
-//! `OpConstant` (translators have failed on `OpConstantNull`), `ContractionOff` unless the kernel allows fusion.
+//! The module asks for nothing that a consumer may lack: no `Int8` without bytes to load or compute with, no `Vector16`
+//! or `Linkage`, integer constants by `OpConstant` (translators have failed on `OpConstantNull`), `ContractionOff`
+//! unless the kernel allows fusion.
 //! Single-precision division and square root are correctly rounded only if the program is built with
 //! `-cl-fp32-correctly-rounded-divide-sqrt`; double precision always is.
 
 mod body;
 mod disassemble;
 mod module;
+mod operations;
 #[cfg(test)]
 mod tests;
 
@@ -30,10 +34,10 @@ use rspirv::spirv::{Decoration, ExecutionMode, ExecutionModel, FunctionControl, 
 
 pub use disassemble::disassemble;
 
-use crate::analyse::{Footprint, analyse};
+use crate::analyse::{Analysis, analyse};
 use crate::emit::names::{Names, entry_point, rows_entry_point};
 use crate::emit::{Code, Emitter, Target};
-use crate::ir::{Kernel, Type};
+use crate::ir::{Kernel, Role, Type};
 use crate::verify::Verified;
 use body::Body;
 use module::Module;
@@ -47,8 +51,7 @@ impl Emitter for SpirV {
     }
 
     fn emit(&self, kernel: &Verified) -> Code {
-        let source =
-            Source { kernel, footprints: analyse(kernel).footprints, names: Names::new(kernel, Target::SpirV) };
+        let source = Source { kernel, facts: analyse(kernel), names: Names::new(kernel, Target::SpirV) };
         let mut module = Module::new(kernel);
         function(&mut module, &source, Mapping::Point);
         function(&mut module, &source, Mapping::Row);
@@ -59,7 +62,7 @@ impl Emitter for SpirV {
 /// The kernel and what has been found out about it.
 struct Source<'k> {
     kernel: &'k Kernel,
-    footprints: Vec<Footprint>,
+    facts: Analysis,
     names: Names,
 }
 
@@ -83,6 +86,8 @@ struct Arguments {
     lo: [Word; 3],
     /// The size of the box.
     n: [Word; 3],
+    /// The global index of the subdomain's origin, if the kernel asks for an index.
+    global: Option<[Word; 3]>,
 }
 
 /// A pointer argument.
@@ -102,7 +107,7 @@ fn function(module: &mut Module, source: &Source<'_>, mapping: Mapping) {
         Mapping::Point => entry_point(&kernel.name),
         Mapping::Row => rows_entry_point(&kernel.name),
     };
-    let signature = signature(module, kernel);
+    let signature = signature(module, source);
     let void = module.void;
     let function =
         module.builder.begin_function(void, None, FunctionControl::NONE, signature).expect("no function is open");
@@ -125,7 +130,8 @@ fn function(module: &mut Module, source: &Source<'_>, mapping: Mapping) {
     module.builder.end_function().expect("a function is open");
 }
 
-fn signature(module: &mut Module, kernel: &Kernel) -> Word {
+fn signature(module: &mut Module, source: &Source<'_>) -> Word {
+    let kernel = source.kernel;
     let outputs = kernel.outputs.iter().map(|output| output.ty);
     let cells: Vec<Type> = outputs.chain(kernel.fields.iter().map(|field| field.ty)).collect();
     let mut types: Vec<Word> = cells.iter().map(|ty| module.pointer(*ty)).collect();
@@ -133,15 +139,22 @@ fn signature(module: &mut Module, kernel: &Kernel) -> Word {
     types.extend(kernel.params.iter().map(|param| module.argument(param.ty)));
     types.extend([module.index; 2]);
     types.extend([module.int; 6]);
+    if source.facts.uses_index {
+        types.extend([module.int; 3]);
+    }
     let void = module.void;
     module.builder.type_function(void, types)
 }
 
 fn arguments(module: &mut Module, source: &Source<'_>) -> Arguments {
-    let Source { kernel, footprints, names } = source;
+    let Source { kernel, facts, names } = source;
     let (index, int) = (module.index, module.int);
     let mut buffers = Vec::new();
     for (id, output) in kernel.outputs.enumerate() {
+        match output.role {
+            Role::Value => {}
+            Role::Sum | Role::Max | Role::Min => unreachable!("verified: no result is folded"),
+        }
         let name = names.output(id).to_string();
         let ty = module.pointer(output.ty);
         let pointer = module.parameter(ty, &name);
@@ -149,7 +162,8 @@ fn arguments(module: &mut Module, source: &Source<'_>) -> Arguments {
         attribute(module, pointer, FunctionParameterAttribute::NoAlias);
         buffers.push(Buffer { name, ty: output.ty, pointer, origin: 0, used: true });
     }
-    for ((id, field), footprint) in kernel.fields.enumerate().zip(footprints) {
+    for ((id, field), footprint) in kernel.fields.enumerate().zip(&facts.footprints) {
+        assert!(field.axes == [true; 3], "verified: fields extend along all axes");
         let name = names.field(id).to_string();
         let ty = module.pointer(field.ty);
         let pointer = module.parameter(ty, &name);
@@ -172,6 +186,7 @@ fn arguments(module: &mut Module, source: &Source<'_>) -> Arguments {
         strides: ["sy", "sz"].map(|name| module.parameter(index, name)),
         lo: ["lo_x", "lo_y", "lo_z"].map(|name| module.parameter(int, name)),
         n: ["n_x", "n_y", "n_z"].map(|name| module.parameter(int, name)),
+        global: facts.uses_index.then(|| ["g_x", "g_y", "g_z"].map(|name| module.parameter(int, name))),
     }
 }
 
@@ -180,7 +195,7 @@ fn attribute(module: &mut Module, parameter: Word, attribute: FunctionParameterA
     module.builder.decorate(parameter, Decoration::FuncParamAttr, [operand]);
 }
 
-/// The global point (id + lo) along each axis that work items span, and whether the id is inside the box.
+/// The point (id + lo) in the subdomain along each axis that work items span, and whether the id is inside the box.
 fn position(module: &mut Module, arguments: &Arguments, axes: std::ops::Range<usize>) -> (Vec<Word>, Word) {
     let (index, truth) = (module.index, module.ty(Type::Bool));
     let ids = module.invocation_ids();
@@ -238,9 +253,10 @@ fn point(mut body: Body<'_, '_>, arguments: &Arguments) {
     module.select(inside, compute, done, done);
 
     module.open(compute);
-    let element = element(module, arguments, [at[0], at[1], at[2]]);
+    let at = [at[0], at[1], at[2]];
+    let element = element(module, arguments, at);
     let cells = cells(module, arguments, element, "cell");
-    body.run(&cells);
+    body.run(&cells, arguments.global.map(|_| at));
     body.module.branch(done);
 
     body.module.open(done);
@@ -279,7 +295,8 @@ fn row(mut body: Body<'_, '_>, arguments: &Arguments) {
         }
         cells.push(cell);
     }
-    body.run(&cells);
+    let at = arguments.global.map(|_| [module.value(Op::IAdd, index, &[first, x]), at[0], at[1]]);
+    body.run(&cells, at);
     let module = &mut *body.module;
     module.branch(next);
 

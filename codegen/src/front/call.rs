@@ -1,4 +1,4 @@
-//! Closures, nested functions and methods: everything is inlined.
+//! Closures and nested functions: everything is inlined.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -6,12 +6,12 @@ use std::rc::Rc;
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::ext::IdentExt;
-use syn::{Expr, ExprCall, ExprClosure, ExprMethodCall, FnArg, ItemFn, Pat};
+use syn::{Expr, ExprCall, ExprClosure, FnArg, ItemFn, Pat};
 
 use super::Front;
 use super::report::tidy;
-use super::scope::{Binding, Closure, Integer, Val};
-use crate::ir::{ExprKind, Function};
+use super::scope::{Binding, Closure, Val};
+use crate::ir::ExprKind;
 
 /// Calls nested deeper than this are runaway recursion.
 const MAX_DEPTH: usize = 64;
@@ -100,9 +100,7 @@ impl Front {
 
     pub(super) fn call(&mut self, call: &ExprCall) -> Val {
         let name = self.name_hint.take();
-        if let Expr::Path(path) = &*call.func
-            && path.path.segments.len() > 1
-        {
+        if let Some(path) = Self::is_path_call(&call.func) {
             return self.path_call(call, path);
         }
         if let Expr::Path(path) = &*call.func
@@ -112,10 +110,7 @@ impl Front {
             for argument in &call.args {
                 self.eval(argument);
             }
-            let help = match Function::ALL.iter().any(|function| function.name() == name) {
-                true => format!("functions of numbers are methods: `x.{name}()`"),
-                false => format!("define `{name}` inside the stencil, as a closure or nested `fn`"),
-            };
+            let help = self.free_function_help(&name);
             let place = self.reporter.place(&path.path);
             let diagnostic = crate::Diagnostic::new(
                 place,
@@ -193,97 +188,12 @@ impl Front {
             let argument = self.annotated(argument, ty.as_ref(), pattern);
             self.bind(pattern, argument);
         }
-        let value = self.eval(&closure.body);
-        let value = self.annotated(value, closure.result.as_ref(), &closure.body);
+        let value = self.framed(closure.result.clone(), &closure.body, |front| front.eval(&closure.body));
         self.scope = around;
         self.call_depth -= 1;
         closure.active.set(false);
         value
     }
-
-    /// `f64::sqrt(x)`.
-    fn path_call(&mut self, call: &ExprCall, path: &syn::ExprPath) -> Val {
-        let names: Vec<String> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-        let float = names.len() == 2 && matches!(names[0].as_str(), "f64" | "f32");
-        let function = Function::ALL.into_iter().find(|function| function.name() == names[names.len() - 1]);
-        let arguments = self.eval_all(call.args.iter());
-        match function {
-            Some(function) if float => self.number_function(function, arguments, call),
-            _ => {
-                let message = format!("the function `{}` is not known inside the stencil", tidy(path));
-                self.poison(path, message, format!("functions of numbers are methods: {}", accepted_methods()))
-            }
-        }
-    }
-
-    pub(super) fn method(&mut self, call: &ExprMethodCall) -> Val {
-        let name = call.method.to_string();
-        let mut operands = vec![&*call.receiver];
-        operands.extend(call.args.iter());
-        let arguments = self.eval_all(operands);
-        if arguments.iter().any(|argument| matches!(argument, Val::Poison)) {
-            return Val::Poison;
-        }
-        if let Some(function) = Function::ALL.into_iter().find(|function| function.name() == name)
-            && !matches!(arguments[0], Val::Integer(_))
-        {
-            return self.number_function(function, arguments, call);
-        }
-        match (&arguments[0], name.as_str(), &arguments[1..]) {
-            (Val::Array(items), "len", []) => Val::Integer(Integer { value: items.len() as i128, ty: None }),
-            (Val::Integer(a), "abs", []) => self.integer(Some(a.value.abs()), a.ty, call),
-            (Val::Integer(a), "pow", [Val::Integer(b)]) => {
-                let power = u32::try_from(b.value).ok().and_then(|b| a.value.checked_pow(b));
-                self.integer(power, a.ty, call)
-            }
-            (Val::Integer(a), "min", [Val::Integer(b)]) => {
-                self.integer(Some(a.value.min(b.value)), a.ty.or(b.ty), call)
-            }
-            (Val::Integer(a), "max", [Val::Integer(b)]) => {
-                self.integer(Some(a.value.max(b.value)), a.ty.or(b.ty), call)
-            }
-            (Val::Integer(a), "rem_euclid", [Val::Integer(b)]) if b.value != 0 => {
-                self.integer(a.value.checked_rem_euclid(b.value), a.ty.or(b.ty), call)
-            }
-            (receiver, _, _) => {
-                let message = format!("the method `{name}` of {} is not accepted", receiver.describe());
-                let help = match (receiver, name.as_str()) {
-                    (Val::Number(_), "powi" | "powf") => "write the product: `x * x`".to_owned(),
-                    (Val::Number(_), "max") => "write `if a > b { a } else { b }`".to_owned(),
-                    (Val::Number(_), "min") => "write `if a < b { a } else { b }`".to_owned(),
-                    (Val::Field(field), _) => {
-                        format!("read it at a point: `{}[HERE]`", self.kernel.fields[*field].name)
-                    }
-                    _ => format!("accepted methods: {}", accepted_methods()),
-                };
-                self.poison(&call.method, message, help)
-            }
-        }
-    }
-
-    fn number_function(&mut self, function: Function, arguments: Vec<Val>, call: &impl ToTokens) -> Val {
-        let place = self.reporter.place(call);
-        if arguments.len() != function.arity() {
-            let message =
-                format!("`{}` takes {} arguments besides its receiver", function.name(), function.arity() - 1);
-            return self.poison(call, message, "");
-        }
-        let numbers: Option<Vec<_>> = arguments.iter().map(|argument| self.number(argument, None, place)).collect();
-        let Some(numbers) = numbers else { return Val::Poison };
-        let ty = self.types.exprs[numbers[0].index()];
-        let float = self.types.float();
-        self.unify(float, ty, place);
-        for number in &numbers[1..] {
-            self.unify(ty, self.types.exprs[number.index()], place);
-        }
-        Val::Number(self.expr_of(ExprKind::Call(function, numbers), ty, place))
-    }
-}
-
-/// `sqrt`, `abs`, ..
-fn accepted_methods() -> String {
-    let names: Vec<String> = Function::ALL.iter().map(|function| format!("`{}`", function.name())).collect();
-    names.join(", ")
 }
 
 /// The call as a comment: offsets by value, so that `flux(d)` in a loop reads `flux(-X)`.

@@ -1,9 +1,13 @@
-//! Type variables: an un-suffixed float literal takes the type it is used with, as in rustc.
+//! Type variables: an un-suffixed literal takes the type it is used with, as in rustc.
 
 use std::collections::BTreeMap;
 
 use super::report::Reporter;
-use crate::ir::{ExprKind, Id, Kernel, Place, Type, Value};
+use super::scope::IntType;
+use super::table::PendingTable;
+use crate::interpret::constant;
+use crate::ir::{Expr, ExprKind, Id, Kernel, Place, Table, Type, Value};
+use crate::verify::operands;
 
 /// A type that may not be known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,8 +17,28 @@ pub(super) struct TypeVar(u32);
 enum Slot {
     /// Some float; f64 if nothing says otherwise.
     Float,
+    /// Some integer; i32 if nothing says otherwise.
+    Integer,
     Known(Type),
     SameAs(TypeVar),
+}
+
+/// What is known of every type from the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Float,
+    Integer,
+    Bool,
+}
+
+/// A literal that is made a value once its type is known.
+#[derive(Clone, Debug)]
+enum Literal {
+    /// The digits of a float, with a sign.
+    Digits(String),
+    Integer(i128),
+    /// Zero or false.
+    Zero,
 }
 
 /// All type variables, and which expression and local has which.
@@ -25,8 +49,8 @@ pub(super) struct Types {
     pub(super) exprs: Vec<TypeVar>,
     /// By local index.
     pub(super) locals: Vec<TypeVar>,
-    /// The digits of literals, rounded once their type is known.
-    literals: BTreeMap<usize, String>,
+    /// By expression index.
+    literals: BTreeMap<usize, Literal>,
 }
 
 impl Types {
@@ -38,6 +62,11 @@ impl Types {
     /// Some float type, found by use.
     pub(super) fn float(&mut self) -> TypeVar {
         self.push(Slot::Float)
+    }
+
+    /// Some integer type, found by use.
+    pub(super) fn integer(&mut self) -> TypeVar {
+        self.push(Slot::Integer)
     }
 
     fn push(&mut self, slot: Slot) -> TypeVar {
@@ -52,79 +81,155 @@ impl Types {
         var
     }
 
+    fn slot(&self, var: TypeVar) -> Slot {
+        self.slots[self.root(var).0 as usize]
+    }
+
     /// The type as far as it is known.
     pub(super) fn get(&self, var: TypeVar) -> Option<Type> {
-        match self.slots[self.root(var).0 as usize] {
+        match self.slot(var) {
             Slot::Known(ty) => Some(ty),
-            Slot::Float => None,
+            Slot::Float | Slot::Integer => None,
             Slot::SameAs(_) => unreachable!("a root is no link"),
         }
+    }
+
+    /// The type, or the one that it will be if nothing else is said.
+    pub(super) fn or_default(&self, var: TypeVar) -> Type {
+        match self.slot(var) {
+            Slot::Known(ty) => ty,
+            Slot::Float => Type::F64,
+            Slot::Integer => Type::I32,
+            Slot::SameAs(_) => unreachable!("a root is no link"),
+        }
+    }
+
+    /// Decides a type here, for what depends on it.
+    pub(super) fn decide(&mut self, var: TypeVar) -> Type {
+        let ty = self.or_default(var);
+        let root = self.root(var);
+        self.slots[root.0 as usize] = Slot::Known(ty);
+        ty
+    }
+
+    pub(super) fn kind(&self, var: TypeVar) -> Kind {
+        match self.or_default(var) {
+            Type::Bool => Kind::Bool,
+            ty if ty.is_float() => Kind::Float,
+            _ => Kind::Integer,
+        }
+    }
+
+    pub(super) fn kind_of(&self, expr: Id<Expr>) -> Kind {
+        self.kind(self.exprs[expr.index()])
+    }
+
+    /// Whether two types are one already.
+    pub(super) fn same(&self, a: TypeVar, b: TypeVar) -> bool {
+        self.root(a) == self.root(b) || matches!((self.get(a), self.get(b)), (Some(a), Some(b)) if a == b)
     }
 
     /// Makes two types one; the two different types when they can't be.
     pub(super) fn unify(&mut self, a: TypeVar, b: TypeVar) -> Result<(), (Type, Type)> {
         let (a, b) = (self.root(a), self.root(b));
-        if a == b {
+        if self.same(a, b) {
             return Ok(());
         }
+        let differ = Err((self.or_default(a), self.or_default(b)));
+        if self.kind(a) != self.kind(b) {
+            return differ;
+        }
         match (self.slots[a.0 as usize], self.slots[b.0 as usize]) {
-            (Slot::Known(a), Slot::Known(b)) if a == b => Ok(()),
-            (Slot::Known(a), Slot::Known(b)) => Err((a, b)),
-            (Slot::Known(ty), Slot::Float) | (Slot::Float, Slot::Known(ty)) if !ty.is_float() => {
-                let known_first = matches!(self.slots[a.0 as usize], Slot::Known(_));
-                Err(if known_first { (ty, Type::F64) } else { (Type::F64, ty) })
-            }
-            (Slot::Float, _) => {
-                self.slots[a.0 as usize] = Slot::SameAs(b);
-                Ok(())
-            }
-            (Slot::Known(_), Slot::Float) => {
-                self.slots[b.0 as usize] = Slot::SameAs(a);
-                Ok(())
-            }
-            (Slot::SameAs(_), _) | (_, Slot::SameAs(_)) => unreachable!("a root is no link"),
+            (Slot::Known(_), Slot::Known(_)) => return differ,
+            (Slot::Known(_), _) => self.slots[b.0 as usize] = Slot::SameAs(a),
+            (_, _) => self.slots[a.0 as usize] = Slot::SameAs(b),
+        }
+        Ok(())
+    }
+
+    /// Remembers the digits of the float literal `expr`.
+    pub(super) fn float_literal(&mut self, expr: Id<Expr>, digits: String) {
+        self.literals.insert(expr.index(), Literal::Digits(digits));
+    }
+
+    /// Remembers the value of the integer literal `expr`.
+    pub(super) fn integer_literal(&mut self, expr: Id<Expr>, value: i128) {
+        self.literals.insert(expr.index(), Literal::Integer(value));
+    }
+
+    /// Remembers that the literal `expr` is zero or false.
+    pub(super) fn zero(&mut self, expr: Id<Expr>) {
+        self.literals.insert(expr.index(), Literal::Zero);
+    }
+
+    /// The digits of a float literal without a sign.
+    pub(super) fn digits(&self, expr: Id<Expr>) -> Option<&str> {
+        match self.literals.get(&expr.index()) {
+            Some(Literal::Digits(digits)) => Some(digits.as_str()).filter(|digits| !digits.starts_with('-')),
+            Some(Literal::Integer(_) | Literal::Zero) | None => None,
         }
     }
 
-    /// Remembers the digits of the literal `expr`.
-    pub(super) fn literal(&mut self, expr: usize, digits: String) {
-        self.literals.insert(expr, digits);
-    }
-
-    /// The digits of a literal without a sign.
-    pub(super) fn digits(&self, expr: usize) -> Option<&str> {
-        self.literals.get(&expr).map(String::as_str).filter(|digits| !digits.starts_with('-'))
-    }
-
-    /// Writes the types found into the kernel and rounds each literal once, to its own type.
-    pub(super) fn settle(&self, kernel: &mut Kernel, reporter: &mut Reporter) {
+    /// Writes the types found into the kernel, rounds each literal once, to its own type, and fills the tables.
+    pub(super) fn settle(&self, kernel: &mut Kernel, tables: &[PendingTable], reporter: &mut Reporter) {
         for index in 0..kernel.exprs.len() {
-            let ty = self.get(self.exprs[index]).unwrap_or(Type::F64);
+            let ty = self.or_default(self.exprs[index]);
             let expr = &mut kernel.exprs[Id::new(index)];
             expr.ty = ty;
-            if let Some(digits) = self.literals.get(&index) {
-                expr.kind = ExprKind::Literal(rounded(digits, ty, expr.place, reporter));
+            if let Some(literal) = self.literals.get(&index) {
+                expr.kind = ExprKind::Literal(literal.value(ty, expr.place, reporter));
             }
         }
         for index in 0..kernel.locals.len() {
-            kernel.locals[Id::new(index)].ty = self.get(self.locals[index]).unwrap_or(Type::F64);
+            kernel.locals[Id::new(index)].ty = self.or_default(self.locals[index]);
+        }
+        for table in tables {
+            let mut values = Vec::new();
+            for item in &table.items {
+                match folded(kernel, *item) {
+                    Some(value) => values.push(value),
+                    None => reporter.refuse_at(kernel.exprs[*item].place, "this element of a table has no value"),
+                }
+            }
+            kernel.tables.push(Table { name: table.name.clone(), ty: self.or_default(table.ty), values });
         }
     }
 }
 
-fn rounded(digits: &str, ty: Type, place: Place, reporter: &mut Reporter) -> Value {
-    let value = match ty {
-        Type::F64 => Value::F64(digits.parse().expect("the digits of a float literal")),
-        Type::F32 => Value::F32(digits.parse().expect("the digits of a float literal")),
-        Type::Bool => unreachable!("a float literal never has type bool"),
-    };
-    let infinite = match value {
-        Value::F64(value) => value.is_infinite(),
-        Value::F32(value) => value.is_infinite(),
-        Value::Bool(_) => false,
-    };
-    if infinite {
-        reporter.refuse_at(place, format!("the literal {digits} is too large for {ty}"));
+/// The value of an expression of constants.
+fn folded(kernel: &Kernel, id: Id<Expr>) -> Option<Value> {
+    let expr = &kernel.exprs[id];
+    let values: Option<Vec<Value>> = operands(&expr.kind).into_iter().map(|operand| folded(kernel, operand)).collect();
+    constant(&expr.kind, expr.ty, &values?)
+}
+
+impl Literal {
+    fn value(&self, ty: Type, place: Place, reporter: &mut Reporter) -> Value {
+        match self {
+            Literal::Zero => Value::from_bits(ty, 0),
+            Literal::Integer(value) => {
+                if !IntType::of(ty).is_some_and(|range| range.holds(*value)) {
+                    reporter.refuse_at(place, format!("{value} does not fit into `{ty}`"));
+                }
+                Value::from_bits(ty, *value as u64)
+            }
+            Literal::Digits(digits) => {
+                const CHECKED: &str = "the digits of a float literal";
+                let (value, finite) = match ty {
+                    Type::F32 => {
+                        let value: f32 = digits.parse().expect(CHECKED);
+                        (Value::F32(value), value.is_finite())
+                    }
+                    _ => {
+                        let value: f64 = digits.parse().expect(CHECKED);
+                        (Value::F64(value), value.is_finite())
+                    }
+                };
+                if !finite {
+                    reporter.refuse_at(place, format!("the literal {digits} is too large for {ty}"));
+                }
+                value
+            }
+        }
     }
-    value
 }

@@ -1,33 +1,52 @@
 //! From the tokens of an annotated function to the intermediate form. The only part that knows syn.
 //!
-//! The front end is an evaluator: offsets, integers, closures and arrays exist while it runs and are gone afterwards;
+//! The front end is an evaluator: offsets, counters, closures and arrays exist while it runs and are gone afterwards;
 //! what remains is the arithmetic of one point. Every mistake is reported at the user's own tokens, several at once.
-//! To accept a new construct: the arm in `expr`, `stmt` or `call` that refuses it today, a case in the language
+//! To accept a new construct: the arm in `expr`, `block` or `method` that refuses it today, a case in the language
 //! reference and a test on each side (accepted, refused).
 
+mod assign;
+mod block;
+mod branch;
 mod call;
+mod cast;
+mod choice;
+mod constant;
 mod expr;
+mod flow;
 mod infer;
+mod integer;
+mod lower;
+mod method;
+mod number;
+mod operator;
+mod refuse;
 mod report;
+mod result;
 mod scope;
 mod sequence;
 mod signature;
 mod source;
-mod stmt;
+mod table;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
 use proc_macro2::Span;
-use syn::ItemFn;
+use syn::{ItemFn, ReturnType};
 
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Id, Kernel, Local, Output, Role, Stmt};
+use crate::ir::{Id, Kernel, Local, Stmt};
 use crate::verify::{Verified, verify};
+use flow::Frame;
 use infer::Types;
 use report::Reporter;
-use scope::{Closure, Scope, Val};
+use scope::{Closure, Scope, Site, Val};
+use table::PendingTables;
 
 pub use report::Spans;
+pub use result::Shape;
 pub use signature::{Options, Parameter, ParameterKind};
 pub use source::{Source, SourceKernel, kernels_of_file};
 
@@ -38,6 +57,8 @@ pub struct Compiled {
     pub kernel: Verified,
     /// The parameters in the user's order.
     pub parameters: Vec<Parameter>,
+    /// How the function gives its results: the kernel's outputs in order.
+    pub shape: Shape,
     /// The spans behind the places of the kernel.
     pub spans: Spans,
 }
@@ -59,17 +80,29 @@ pub struct Refused {
 }
 
 /// Compiles an annotated function.
+///
+/// A `let mut` integer is followed at compile time, so that it may stand in an offset, as long as nothing at run time
+/// decides its value. When something does, it must have been a variable from the start, and the function is evaluated
+/// once more with that known; each time there is one such variable more, so this ends.
 pub fn compile(function: &ItemFn, options: &Options) -> Result<Compiled, Refused> {
-    let mut front = Front::new(options);
-    let parameters = front.function(function);
-    let Front { kernel, reporter, .. } = front;
-    let (diagnostics, spans) = reporter.finish();
-    if !diagnostics.is_empty() {
-        return Err(Refused { diagnostics, spans });
-    }
-    match verify(kernel) {
-        Ok(kernel) => Ok(Compiled { kernel, parameters, spans }),
-        Err(diagnostics) => Err(Refused { diagnostics, spans }),
+    let mut at_run_time = BTreeSet::new();
+    loop {
+        let known = at_run_time.len();
+        let mut front = Front::new(options, at_run_time);
+        let (parameters, shape) = front.function(function);
+        let Front { kernel, reporter, .. } = front;
+        at_run_time = front.at_run_time;
+        if at_run_time.len() > known {
+            continue;
+        }
+        let (diagnostics, spans) = reporter.finish();
+        if !diagnostics.is_empty() {
+            return Err(Refused { diagnostics, spans });
+        }
+        return match verify(kernel) {
+            Ok(kernel) => Ok(Compiled { kernel, parameters, shape, spans }),
+            Err(diagnostics) => Err(Refused { diagnostics, spans }),
+        };
     }
 }
 
@@ -78,62 +111,74 @@ struct Front {
     kernel: Kernel,
     /// Types of expressions and locals while they are inferred.
     types: Types,
+    tables: PendingTables,
     reporter: Reporter,
     scope: Scope,
     /// The statement lists being filled, outermost first.
     blocks: Vec<Vec<Stmt>>,
-    /// Every closure and nested function, to check those that are never called.
-    closures: Vec<std::rc::Rc<Closure>>,
+    /// The functions being inlined, outermost first.
+    frames: Vec<Frame>,
     /// How many calls are being inlined, to stop recursion.
     call_depth: usize,
+    /// How many conditions at run time the code being evaluated depends on.
+    conditions: usize,
+    /// Every closure and nested function, to check those that are never called.
+    closures: Vec<std::rc::Rc<Closure>>,
     /// The name for the next value that needs a local.
     name_hint: Option<String>,
     /// Locals that stand for a `let mut`.
-    variables: std::collections::BTreeSet<Id<Local>>,
+    variables: BTreeSet<Id<Local>>,
     /// How many turns of loops were unrolled.
     turns: usize,
     /// Every assignment so far, in order.
     assigned: Vec<Id<Local>>,
+    /// The `let mut`s of integers and bools that change at run time.
+    at_run_time: BTreeSet<Site>,
 }
 
 impl Front {
-    fn new(options: &Options) -> Self {
+    fn new(options: &Options, at_run_time: BTreeSet<Site>) -> Self {
         Front {
             kernel: Kernel { contract: options.contract, ..Kernel::default() },
             types: Types::default(),
+            tables: PendingTables::default(),
             reporter: Reporter::default(),
             scope: Scope::root(),
             blocks: vec![Vec::new()],
-            closures: Vec::new(),
+            frames: Vec::new(),
             call_depth: 0,
+            conditions: 0,
+            closures: Vec::new(),
             name_hint: None,
-            variables: Default::default(),
             turns: 0,
+            variables: BTreeSet::new(),
             assigned: Vec::new(),
+            at_run_time,
         }
     }
 
     /// The whole function; leaves the kernel complete unless mistakes were reported.
-    fn function(&mut self, function: &ItemFn) -> Vec<Parameter> {
+    fn function(&mut self, function: &ItemFn) -> (Vec<Parameter>, Shape) {
         self.kernel.name = syn::ext::IdentExt::unraw(&function.sig.ident).to_string();
         self.kernel.file = file_name(function.sig.ident.span());
         let (parameters, result) = self.signature(&function.sig);
-        let value = self.body(&function.block);
+        let place = self.reporter.place(&function.sig.output);
+        let tail = function.block.stmts.last().map_or(place, |last| self.reporter.place(last));
+        let written = match &function.sig.output {
+            ReturnType::Type(_, ty) if result.is_some() => Some((**ty).clone()),
+            ReturnType::Type(..) | ReturnType::Default => None,
+        };
+        let value = self.framed(written, &function.block, |front| front.block(&function.block));
         self.uncalled();
-        if let Some(ty) = result {
-            let place = self.reporter.place(&function.sig.output);
-            let tail = function.block.stmts.last().map_or(place, |last| self.reporter.place(last));
-            let output = self.kernel.outputs.push(Output { ty, role: Role::Value });
-            if let Some(value) = self.number(&value, Some(ty), tail) {
-                self.expect_type(value, ty, tail);
-                self.emit(Stmt::Store { output, value, place: tail });
-            }
-        }
+        let shape = match result {
+            Some(result) => self.store_results(result, value, tail),
+            None => Shape::Single,
+        };
         self.kernel.body = self.blocks.pop().expect("the outermost block");
-        self.types.settle(&mut self.kernel, &mut self.reporter);
+        self.types.settle(&mut self.kernel, self.tables.all(), &mut self.reporter);
         // A closure and its scope hold each other.
         self.closures.drain(..).for_each(|closure| closure.scope.clear());
-        parameters
+        (parameters, shape)
     }
 
     /// Appends a statement to the innermost block.

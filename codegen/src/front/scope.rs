@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::ir::{Expr, Field, Id, Local, Offset};
+use crate::ir::{Expr, Family, Field, Id, Local, Offset, Type};
 
 /// A value of the evaluator. Only numbers survive into the kernel.
 #[derive(Clone)]
@@ -13,7 +13,7 @@ pub(super) enum Val {
     Poison,
     /// `()`.
     Unit,
-    /// A number or truth value found at run time.
+    /// A number or truth value found at run time, or a literal.
     Number(Id<Expr>),
     /// An integer known now, with its type where it was named.
     Integer(Integer),
@@ -23,6 +23,8 @@ pub(super) enum Val {
     Offset(Offset),
     /// A field parameter.
     Field(Id<Field>),
+    /// The point being updated.
+    Point,
     /// A closure or nested function.
     Closure(Rc<Closure>),
     /// An array.
@@ -42,6 +44,7 @@ impl Val {
             Val::Truth(_) => "a bool",
             Val::Offset(_) => "an offset",
             Val::Field(_) => "a field",
+            Val::Point => "the point",
             Val::Closure(_) => "a closure",
             Val::Array(_) => "an array",
             Val::Tuple(_) => "a tuple",
@@ -64,6 +67,17 @@ pub(super) struct IntType {
 }
 
 impl IntType {
+    /// The range of a type of the kernel; `None` when it is no integer.
+    pub(super) fn of(ty: Type) -> Option<IntType> {
+        let bits = u32::try_from(8 * ty.bytes()).expect("at most 64");
+        ty.is_integer().then_some(IntType { bits, signed: ty.family() == Family::Signed })
+    }
+
+    /// The type of the kernel; there is none of 16 bits.
+    pub(super) fn in_kernel(self) -> Option<Type> {
+        Type::ALL.into_iter().find(|ty| IntType::of(*ty) == Some(self))
+    }
+
     pub(super) fn parse(name: &str) -> Option<IntType> {
         let (signed, digits) = match name.split_at_checked(1)? {
             ("i", digits) => (true, digits),
@@ -80,11 +94,16 @@ impl IntType {
         Some(IntType { bits, signed })
     }
 
-    pub(super) fn holds(self, value: i128) -> bool {
-        let (low, high) = match self.signed {
+    /// The least and the greatest value.
+    pub(super) fn range(self) -> (i128, i128) {
+        match self.signed {
             true => (-(1i128 << (self.bits - 1)), (1i128 << (self.bits - 1)) - 1),
             false => (0, (1i128 << self.bits) - 1),
-        };
+        }
+    }
+
+    pub(super) fn holds(self, value: i128) -> bool {
+        let (low, high) = self.range();
         (low..=high).contains(&value)
     }
 
@@ -117,10 +136,39 @@ pub(super) struct Closure {
 pub(super) enum Binding {
     /// A value that never changes.
     Value(Val),
-    /// A `let mut` number.
-    Variable(Id<Local>),
-    /// A `let mut` integer that is followed at compile time; `depth` is the number of run-time branches around it.
-    Counter { value: Integer, depth: usize },
+    /// A `const`; unlike other values it may stand in a pattern.
+    Constant(Val),
+    /// A `let mut` that changes at run time.
+    Variable(Variable),
+    /// A `let mut` integer, bool or offset that is followed at compile time.
+    Followed {
+        value: Val,
+        /// How many run-time conditions there are around the declaration.
+        conditions: usize,
+        /// Where it is declared.
+        site: Site,
+    },
+}
+
+/// Line and column of a declaration; what is known of it must not depend on how often it is inlined.
+pub(super) type Site = (u32, u32);
+
+/// The locals behind a `let mut`.
+#[derive(Clone)]
+pub(super) enum Variable {
+    Number(Id<Local>),
+    Array(Vec<Variable>),
+    Tuple(Vec<Variable>),
+}
+
+impl Variable {
+    /// All its locals.
+    pub(super) fn locals(&self) -> Vec<Id<Local>> {
+        match self {
+            Variable::Number(local) => vec![*local],
+            Variable::Array(parts) | Variable::Tuple(parts) => parts.iter().flat_map(Variable::locals).collect(),
+        }
+    }
 }
 
 /// A block's names, and the blocks around it.

@@ -3,8 +3,8 @@
 use syn::{Expr, ExprMethodCall, RangeLimits};
 
 use super::Front;
+use super::block::MAX_UNROLLED;
 use super::scope::{Integer, Val};
-use super::stmt::MAX_UNROLLED;
 
 impl Front {
     /// The items of a loop in order; `None` (reported) when they are not known.

@@ -4,12 +4,14 @@ use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{FnArg, GenericArgument, Ident, Pat, PathArguments, ReturnType, Signature, Token};
+use syn::{FnArg, GenericArgument, Ident, Pat, PathArguments, Signature, Token};
 
 use super::Front;
 use super::report::tidy_type;
+use super::result::{Declared, literal_length};
 use super::scope::{Binding, Val};
 use crate::ir::{ExprKind, Field, Id, Param, Type};
+use crate::verify::MAX_FIELDS;
 
 /// The arguments of `#[stencil(...)]`.
 #[derive(Clone, Default)]
@@ -66,25 +68,31 @@ pub struct Parameter {
 }
 
 /// What a parameter is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParameterKind {
     /// `&Field<T>`.
     Field(Id<Field>),
+    /// `&[Field<T>; N]`: fields named by the parameter and their number, `s_0`, `s_1`, ..
+    Fields(Vec<Id<Field>>),
     /// A number or truth value.
     Scalar(Id<Param>),
+    /// `Point`: the global indices of the point. The caller does not pass it.
+    Point,
 }
 
 /// The type of an annotation, as far as the language has it.
 pub(super) enum Annotation {
     Field(Type),
+    Fields(Type, usize),
     Scalar(Type),
     Offset,
+    Point,
     Unknown,
 }
 
 impl Front {
     /// Declares the parameters; gives them in the user's order with the type of the result.
-    pub(super) fn signature(&mut self, signature: &Signature) -> (Vec<Parameter>, Option<Type>) {
+    pub(super) fn signature(&mut self, signature: &Signature) -> (Vec<Parameter>, Option<Declared>) {
         self.modifiers(signature);
         let mut parameters = Vec::new();
         for input in &signature.inputs {
@@ -148,11 +156,22 @@ impl Front {
         let place = self.reporter.place(&pattern.ident);
         match self.annotation(&input.ty) {
             Annotation::Field(ty) => {
-                let field = self.kernel.fields.push(Field { name: name.clone(), ty, place });
+                let field = self.kernel.fields.push(Field { name: name.clone(), ty, axes: [true; 3], place });
                 self.scope.bind(&name, Binding::Value(Val::Field(field)));
                 Some(Parameter { name, kind: ParameterKind::Field(field) })
             }
-            Annotation::Scalar(ty) => {
+            Annotation::Fields(ty, length) => {
+                let field = |at| Field { name: format!("{name}_{at}"), ty, axes: [true; 3], place };
+                let fields: Vec<Id<Field>> = (0..length).map(|at| self.kernel.fields.push(field(at))).collect();
+                let value = Val::Array(fields.iter().map(|field| Val::Field(*field)).collect());
+                self.scope.bind(&name, Binding::Value(value));
+                Some(Parameter { name, kind: ParameterKind::Fields(fields) })
+            }
+            Annotation::Point => {
+                self.scope.bind(&name, Binding::Value(Val::Point));
+                Some(Parameter { name, kind: ParameterKind::Point })
+            }
+            Annotation::Scalar(ty) if ty.name() == tidy_type(&input.ty) => {
                 let param = self.kernel.params.push(Param { name: name.clone(), ty, place });
                 let ty = self.types.known(ty);
                 let value = self.expr_of(ExprKind::Param(param), ty, place);
@@ -165,7 +184,7 @@ impl Front {
                 self.scope.bind(&name, Binding::Value(Val::Poison));
                 None
             }
-            Annotation::Unknown => {
+            Annotation::Scalar(_) | Annotation::Unknown => {
                 self.refuse_parameter_type(&name, &input.ty);
                 self.scope.bind(&name, Binding::Value(Val::Poison));
                 None
@@ -179,34 +198,34 @@ impl Front {
             syn::Type::Path(path) if last_name(path).is_some_and(|last| last == "Field") => {
                 format!("a field is borrowed: `{name}: &{written}`")
             }
+            syn::Type::Array(_) if written.contains("Field<") => format!("fields are borrowed: `{name}: &{written}`"),
+            syn::Type::Array(_) | syn::Type::Tuple(_) => "pass its numbers one by one: `a: f64, b: f64`".to_owned(),
             syn::Type::Reference(reference) if reference.mutability.is_some() => {
                 "fields are read only; the new value is what the function returns".to_owned()
             }
-            syn::Type::Reference(reference) if matches!(&*reference.elem, syn::Type::Slice(_)) => {
-                "the number of fields must be known: pass them one by one, `a: &Field<f64>, b: &Field<f64>`".to_owned()
+            syn::Type::Reference(reference) => match &*reference.elem {
+                syn::Type::Slice(slice) => {
+                    format!("the number of fields must be known: `{name}: &[{}; 3]`", tidy_type(&slice.elem))
+                }
+                syn::Type::Array(array) if field_cell(&array.elem).is_some() => {
+                    "the number of fields must be a literal from 1 to 64, as in `&[Field<f64>; 3]`".to_owned()
+                }
+                syn::Type::Path(path) => match path.path.segments.last().map(|last| last.ident.to_string()) {
+                    Some(last) if last == "Field" => format!("a field holds {}", stored_names()),
+                    Some(last) if last.starts_with("Field") => {
+                        "fields along some axes only are not accepted yet; use a whole field, `&Field<f64>`".to_owned()
+                    }
+                    Some(last) if last == "Point" => format!("write `{name}: Point`"),
+                    _ => format!("scalars are passed by value: `{name}: {}`", tidy_type(&reference.elem)),
+                },
+                _ => format!("parameters are {}", PARAMETERS),
+            },
+            _ if matches!(written.as_str(), "usize" | "isize") => {
+                format!("its size depends on the machine; scalars are {}", stored_names())
             }
-            _ => "parameters are fields `&Field<f64>`, `&Field<f32>` and scalars `f64`, `f32`, `bool`".to_owned(),
+            _ => format!("parameters are {}", PARAMETERS),
         };
         self.reporter.refuse(ty, format!("parameter `{name}` has type `{written}`, which a stencil can't take"), help);
-    }
-
-    fn result(&mut self, signature: &Signature) -> Option<Type> {
-        let ReturnType::Type(_, ty) = &signature.output else {
-            self.reporter.refuse(
-                &signature.ident,
-                format!("stencil `{}` returns nothing", signature.ident),
-                "a stencil returns the new value of its point: add `-> f64`",
-            );
-            return None;
-        };
-        match self.annotation(ty) {
-            Annotation::Scalar(ty) if ty.is_float() => Some(ty),
-            Annotation::Scalar(_) | Annotation::Field(_) | Annotation::Offset | Annotation::Unknown => {
-                let help = "a stencil returns the new value of its point: `f64` or `f32`";
-                self.reporter.refuse(&**ty, format!("a stencil can't return `{}`", tidy_type(ty)), help);
-                None
-            }
-        }
     }
 
     /// What a written type means; says nothing when it means nothing.
@@ -214,18 +233,31 @@ impl Front {
         match ty {
             syn::Type::Paren(inner) => self.annotation(&inner.elem),
             syn::Type::Group(inner) => self.annotation(&inner.elem),
-            syn::Type::Reference(reference) if reference.mutability.is_none() => match field_cell(&reference.elem) {
-                Some(ty) => Annotation::Field(ty),
-                None => Annotation::Unknown,
+            syn::Type::Reference(reference) if reference.mutability.is_none() => match &*reference.elem {
+                syn::Type::Array(array) => match (field_cell(&array.elem), literal_length(&array.len)) {
+                    (Some(ty), Some(length @ 1..=MAX_FIELDS)) => Annotation::Fields(ty, length),
+                    _ => Annotation::Unknown,
+                },
+                elem => field_cell(elem).map_or(Annotation::Unknown, Annotation::Field),
             },
             syn::Type::Path(path) if path.qself.is_none() => match last_name(path).as_deref() {
                 Some("Offset") => Annotation::Offset,
-                Some(name) => named(name).map_or(Annotation::Unknown, Annotation::Scalar),
+                Some("Point") => Annotation::Point,
+                Some(name) => Type::named(name).map_or(Annotation::Unknown, Annotation::Scalar),
                 None => Annotation::Unknown,
             },
             _ => Annotation::Unknown,
         }
     }
+}
+
+/// What parameters may be, for messages.
+const PARAMETERS: &str = "fields `&Field<f64>`, several fields `&[Field<f64>; 3]`, scalars such as `f64`, `f32`, `i32` \
+                          and `bool`, and the point's indices `Point`";
+
+/// `f64`, `f32`, ..
+fn stored_names() -> String {
+    Type::ALL.map(|ty| format!("`{ty}`")).join(", ")
 }
 
 /// `T` of `Field<T>`.
@@ -236,17 +268,9 @@ fn field_cell(ty: &syn::Type) -> Option<Type> {
     let arguments: &Punctuated<GenericArgument, Token![,]> = &arguments.args;
     match arguments.first() {
         Some(GenericArgument::Type(syn::Type::Path(cell))) if arguments.len() == 1 => {
-            named(&last_name(cell)?).filter(|ty| ty.is_float())
+            let name = last_name(cell)?;
+            Type::named(&name).filter(|ty| ty.name() == name)
         }
-        _ => None,
-    }
-}
-
-fn named(name: &str) -> Option<Type> {
-    match name {
-        "f64" => Some(Type::F64),
-        "f32" => Some(Type::F32),
-        "bool" => Some(Type::Bool),
         _ => None,
     }
 }

@@ -149,11 +149,13 @@ pub struct Launch<'a> {
     pub outputs: &'a [Cells],
     /// The fields, in the order of [`KernelDesc::fields`]; a buffer may occur more than once.
     pub fields: &'a [Cells],
-    /// The scalars, in the order of [`KernelDesc::params`]: the bits of the value in the low bytes, 0 or 1 for a
-    /// `bool`.
+    /// The scalars, in the order of [`KernelDesc::params`]: the bits of the value in the low bytes; a `bool` is true
+    /// unless all are 0.
     pub scalars: &'a [u64],
     /// The strides common to all these fields.
     pub strides: Strides,
+    /// The global index of local cell (0, 0, 0) along X, Y and Z.
+    pub global: [i32; 3],
     /// The points to update, in local coordinates. May be empty. The box and the footprint of the kernel around it
     /// lie inside every buffer.
     pub range: Box3,

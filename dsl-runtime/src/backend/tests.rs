@@ -5,7 +5,7 @@ use super::reference::Reference;
 use super::*;
 use crate::geometry::Extent;
 use crate::halo::widest_range;
-use crate::testing::{AVERAGE, BROKEN, HEAT, LOPSIDED, noise};
+use crate::testing::{AVERAGE, BROKEN, CHECKED, HEAT, LOPSIDED, PLACES, noise, run_mixed};
 
 const QUEUE: QueueId = QueueId::COMPUTE;
 
@@ -50,11 +50,14 @@ const SHAPES: [[usize; 3]; 7] =
 fn new_memory_is_zero_and_boxes_come_back_as_they_were_written() {
     for device in devices() {
         for shape in SHAPES {
-            for ty in [ScalarType::F64, ScalarType::F32] {
+            for ty in ScalarType::ALL {
                 let layout = layout(ty, shape);
                 let (a, b) = (device.alloc(&layout).unwrap(), device.alloc(&layout).unwrap());
                 assert!(read(&*device, a, &layout).iter().all(|&byte| byte == 0));
-                let data = bytes(whole(&layout).bytes(), 3);
+                let mut data = bytes(whole(&layout).bytes(), 3);
+                if ty == ScalarType::Bool {
+                    data.iter_mut().for_each(|byte| *byte &= 1);
+                }
                 write(&*device, a, &layout, &data);
                 assert!(read(&*device, a, &layout) == data, "{} {shape:?}", device.summary());
                 assert!(read(&*device, b, &layout).iter().all(|&byte| byte == 0));
@@ -149,6 +152,7 @@ impl Made {
             fields: &cells(&self.fields),
             scalars: &scalars,
             strides: self.fields[0].1.strides,
+            global: [0; 3],
             range,
         };
         device.launch(QUEUE, &launch).and_then(|()| device.finish(QUEUE))
@@ -270,13 +274,54 @@ fn a_kernel_that_panics_is_an_error_and_the_device_goes_on() {
             Error::Panicked { place, message, .. } => {
                 assert!(place.contains("`broken`"), "{place}");
                 assert!(["a negative value", "a broken kernel"].contains(&message.as_str()), "{message}");
-                assert_eq!(place.contains("[1, 2, 1]"), message == "a negative value", "{place}");
+                assert_eq!(place.contains("point (1, 2, 1)"), message == "a negative value", "{place}");
             }
             other => panic!("{other}"),
         }
         let heat = Made::new(&*device, &HEAT, [5, 4, 3]);
         assert!(heat.launch(&*device, &HEAT, Box3 { lo: [1; 3], hi: [4, 3, 2] }).is_ok());
         assert!(made.results(&*device)[0].len() == 480);
+    }
+}
+
+#[test]
+fn every_type_and_the_place_in_the_grid_reach_the_kernel() {
+    let devices = devices();
+    for (n, global) in PLACES {
+        let results: Vec<_> = devices.iter().map(|device| run_mixed(&**device, n, global)).collect();
+        for (device, result) in devices.iter().zip(&results) {
+            assert!(*result == results[0], "{} {n:?} {global:?}", device.summary());
+        }
+        let elsewhere = run_mixed(&*devices[0], n, global.map(|index| index ^ 1));
+        let changed: Vec<_> = (0..9).filter(|&number| elsewhere[number] != results[0][number]).collect();
+        assert_eq!(changed, [0, 3, 8], "results that use the index along X, Y and Z");
+    }
+}
+
+#[test]
+fn a_panic_names_the_point_in_the_grid_and_leaves_the_device_whole() {
+    let device = Reference.open(0, &OpenOptions::default()).unwrap();
+    let layout = layout(ScalarType::I32, [5, 4, 3]);
+    let [a, b, c] = std::array::from_fn(|_| device.alloc(&layout).unwrap());
+    let cells = |buffer| Cells { buffer, origin: layout.origin };
+    let kernel = device.load(&CHECKED).unwrap();
+    let launch = |at: i64| {
+        let range = Box3 { lo: [at, 1, 0], hi: [5, 4, 3] };
+        let (outputs, fields) = ([cells(b), cells(c)], [cells(a)]);
+        let (strides, global) = (layout.strides, [100, 200, 300]);
+        let launch = Launch { kernel, outputs: &outputs, fields: &fields, scalars: &[], strides, global, range };
+        device.launch(QUEUE, &launch)
+    };
+    let ones: Vec<u8> = (0..60).flat_map(|_| 1_i32.to_ne_bytes()).collect();
+    for at in [1, 4] {
+        write(&*device, a, &layout, &vec![0; ones.len()]);
+        let error = launch(at).unwrap_err().to_string();
+        let place = format!("stopped in `checked` at point ({}, 201, 300): attempt to divide by zero; ", 100 + at);
+        assert!(error.contains(&place), "{error}");
+        write(&*device, a, &layout, &ones);
+        launch(at).unwrap();
+        let found = read(&*device, b, &layout);
+        assert_eq!(found[found.len() - 4..], 100_i32.to_ne_bytes());
     }
 }
 

@@ -272,6 +272,13 @@ fn summary(file: &Path, source: &SourceKernel, compiled: &Compiled) -> String {
         analysis.bytes,
         analysis.intensity()
     ));
+    if analysis.uses_index {
+        line(format_args!("  uses the global index of its point"));
+    }
+    if !analysis.vendor_functions.is_empty() {
+        let names: Vec<&str> = analysis.vendor_functions.iter().map(|function| function.name()).collect();
+        line(format_args!("  {}: targets agree only within their vendors' error", names.join(", ")));
+    }
     if kernel.contract {
         line(format_args!(
             "  multiply and add may be fused (#[stencil(contract)]): results may differ between targets"

@@ -2,8 +2,8 @@
 
 /// Points computed in one go.
 const PIECE: usize = 32;
-/// Points in a cache line of the narrowest field.
-const LINE: usize = 8;
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// A piece of a row, aligned to a cache line.
 #[repr(align(64))]
@@ -82,7 +82,7 @@ unsafe fn rows(args: &BoxArgs<'_>) {
                 while x < nx {
                     count = count.min(nx - x);
                     if args.ahead != 0 {
-                        for line in (x..x + count).step_by(LINE) {
+                        for line in (x..x + count).step_by(LINE / 8) {
                             let soon = line as isize + args.ahead;
                             prefetch(field_0.wrapping_offset(soon));
                             prefetch(field_1.wrapping_offset(soon));

@@ -5,14 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use rspirv::spirv::{Op, OpenclStd100Op, Word};
+use rspirv::spirv::{Op, Word};
 
 use super::module::Module;
 use super::{Arguments, Source};
 use crate::emit::names::Names;
-use crate::ir::{
-    Axis, Binary, Expr, ExprKind, Field, Function, Id, Kernel, Local, Offset, Output, Place, Stmt, Type, Unary, Value,
-};
+use crate::ir::{Axis, Expr, ExprKind, Field, Id, Kernel, Local, Offset, Output, Place, Stmt, Type};
 
 /// What is needed to compute one point.
 pub(super) struct Body<'k, 'm> {
@@ -24,6 +22,8 @@ pub(super) struct Body<'k, 'm> {
     displacements: BTreeMap<Offset, Word>,
     /// The point's cell in each buffer: outputs, then fields.
     cells: Vec<Word>,
+    /// The point's index in the subdomain along each axis, if the kernel asks for an index.
+    at: Option<[Word; 3]>,
     /// The values of locals, then of outputs.
     values: Vec<Option<Word>>,
     /// Where each output was stored last.
@@ -33,22 +33,22 @@ pub(super) struct Body<'k, 'm> {
 impl<'k, 'm> Body<'k, 'm> {
     /// Computes in the open entry block what all points share.
     pub(super) fn new(module: &'m mut Module, source: &'k Source<'k>, arguments: &'k Arguments) -> Self {
-        let Source { kernel, footprints, names } = source;
+        let Source { kernel, facts, names } = source;
         module.at(Place::default());
         module.enter(); // Left at the end of `run`: nothing is known to the next entry point.
-        let offsets = footprints.iter().flat_map(|footprint| footprint.reads.keys());
+        let offsets = facts.footprints.iter().flat_map(|footprint| footprint.reads.keys());
         let displacements = offsets
             .filter(|offset| **offset != Offset::HERE)
             .map(|offset| (*offset, displacement(module, arguments.strides, *offset)))
             .collect();
         let values = vec![None; kernel.locals.len() + kernel.outputs.len()];
         let stored = vec![Place::default(); kernel.outputs.len()];
-        Body { module, kernel, names, arguments, displacements, cells: Vec::new(), values, stored }
+        Body { module, kernel, names, arguments, displacements, cells: Vec::new(), at: None, values, stored }
     }
 
-    /// Computes the point with these cells.
-    pub(super) fn run(&mut self, cells: &[Word]) {
-        self.cells = cells.to_vec();
+    /// Computes the point with these cells, `at` this index if the kernel asks for one.
+    pub(super) fn run(&mut self, cells: &[Word], at: Option<[Word; 3]>) {
+        (self.cells, self.at) = (cells.to_vec(), at);
         self.block(&self.kernel.body);
         for (id, output) in self.kernel.outputs.enumerate() {
             let value = self.values[self.output(id)].expect("verified: every output is stored");
@@ -141,19 +141,12 @@ impl<'k, 'm> Body<'k, 'm> {
     fn value(&mut self, id: Id<Expr>) -> Word {
         let kernel = self.kernel;
         let expr = &kernel.exprs[id];
-        let ty = self.module.ty(expr.ty);
         match &expr.kind {
             ExprKind::Literal(value) => self.module.literal(*value),
             ExprKind::Param(param) => {
                 let argument = self.arguments.scalars[param.index()];
                 self.module.at(expr.place);
-                match expr.ty {
-                    Type::F64 | Type::F32 => argument,
-                    Type::Bool => {
-                        let zero = self.module.int_zero();
-                        self.module.value(Op::INotEqual, ty, &[argument, zero])
-                    }
-                }
+                self.module.scalar(expr.ty, argument)
             }
             ExprKind::Local(local) => self.values[self.local(*local)].expect("verified: the local has a value"),
             ExprKind::Load { field, offset } => {
@@ -163,38 +156,44 @@ impl<'k, 'm> Body<'k, 'm> {
             ExprKind::Unary(op, a) => {
                 let a = self.value(*a);
                 self.module.at(expr.place);
-                match op {
-                    Unary::Neg => self.module.value(Op::FNegate, ty, &[a]),
-                    Unary::Not => {
-                        // Intel's graphics compiler fails on OpLogicalNot (seen in 1.0.12504).
-                        let truth = self.module.literal(Value::Bool(true));
-                        self.module.value(Op::LogicalNotEqual, ty, &[a, truth])
-                    }
-                }
+                self.module.unary(*op, expr.ty, a)
             }
             ExprKind::Binary(op, a, b) => {
-                let op = instruction(*op, kernel.exprs[*a].ty);
+                let ty = kernel.exprs[*a].ty;
                 let (a, b) = (self.value(*a), self.value(*b));
                 self.module.at(expr.place);
-                self.module.value(op, ty, &[a, b])
+                self.module.binary(*op, ty, a, b)
             }
             ExprKind::Call(function, arguments) => {
+                let ty = kernel.exprs[arguments[0]].ty;
                 let arguments: Vec<Word> = arguments.iter().map(|id| self.value(*id)).collect();
                 self.module.at(expr.place);
-                let function = match function {
-                    Function::Sqrt => OpenclStd100Op::sqrt,
-                    Function::Abs => OpenclStd100Op::fabs,
-                    Function::MulAdd => OpenclStd100Op::fma,
-                };
-                self.module.call(function, ty, &arguments)
+                self.module.function(*function, ty, &arguments)
             }
             ExprKind::Cast(a) => {
-                let same = kernel.exprs[*a].ty == expr.ty; // OpFConvert is between different widths only.
+                let from = kernel.exprs[*a].ty;
                 let a = self.value(*a);
                 self.module.at(expr.place);
-                if same { a } else { self.module.value(Op::FConvert, ty, &[a]) }
+                self.module.cast(from, expr.ty, a)
+            }
+            ExprKind::Index(axis) => {
+                self.module.at(expr.place);
+                self.index(*axis)
+            }
+            ExprKind::Element { table, index } => {
+                let index = self.value(*index);
+                self.module.at(expr.place);
+                self.module.element(*table, index)
             }
         }
+    }
+
+    /// The global index of the point along `axis`.
+    fn index(&mut self, axis: Axis) -> Word {
+        let (at, origin) = self.at.zip(self.arguments.global).expect("analysed: the kernel asks for an index");
+        let int = self.module.int;
+        let local = self.module.value(Op::UConvert, int, &[at[axis as usize]]);
+        self.module.value(Op::IAdd, int, &[origin[axis as usize], local])
     }
 
     fn load(&mut self, field: Id<Field>, offset: Offset) -> Word {
@@ -240,24 +239,4 @@ fn displacement(module: &mut Module, strides: [Word; 2], offset: Offset) -> Word
     let sum = sum.expect("the offset is not HERE");
     module.name(sum, format!("at_{}", word(offset)));
     sum
-}
-
-/// The instruction for `op` on operands of type `ty`. Comparisons with a NaN are false, except `!=`, as in Rust.
-fn instruction(op: Binary, ty: Type) -> Op {
-    match (op, ty.is_float()) {
-        (Binary::Add, _) => Op::FAdd,
-        (Binary::Sub, _) => Op::FSub,
-        (Binary::Mul, _) => Op::FMul,
-        (Binary::Div, _) => Op::FDiv,
-        (Binary::Lt, _) => Op::FOrdLessThan,
-        (Binary::Le, _) => Op::FOrdLessThanEqual,
-        (Binary::Gt, _) => Op::FOrdGreaterThan,
-        (Binary::Ge, _) => Op::FOrdGreaterThanEqual,
-        (Binary::Eq, true) => Op::FOrdEqual,
-        (Binary::Eq, false) => Op::LogicalEqual,
-        (Binary::Ne, true) => Op::FUnordNotEqual,
-        (Binary::Ne, false) => Op::LogicalNotEqual,
-        (Binary::And, _) => Op::LogicalAnd,
-        (Binary::Or, _) => Op::LogicalOr,
-    }
 }

@@ -8,7 +8,7 @@ use rspirv::spirv::{
     SelectionControl, SourceLanguage, StorageClass, Word,
 };
 
-use crate::ir::{Kernel, Place, Type, Value};
+use crate::ir::{Binary, Id, Kernel, Place, Table, Type, Value};
 
 /// A module, possibly with an open function and an open block.
 pub(super) struct Module {
@@ -23,9 +23,14 @@ pub(super) struct Module {
     /// The label of the open block.
     pub(super) block: Word,
     ids: Word,
+    /// The types of values in registers.
     types: BTreeMap<Type, Word>,
+    /// Pointers to cells in buffers.
     pointers: BTreeMap<Type, Word>,
     constants: BTreeMap<(Word, u64), Word>,
+    /// Every id in `constants`.
+    constant_ids: BTreeSet<Word>,
+    tables: Vec<Elements>,
     /// The instruction set OpenCL.std.
     opencl: Word,
     /// Values computed in the blocks that dominate the open one; the last scope is the innermost. Only looked up, so
@@ -40,10 +45,19 @@ pub(super) struct Module {
 
 type Computation = (Op, Word, Vec<Operand>);
 
+/// A table in constant memory.
+struct Elements {
+    variable: Word,
+    /// The type of pointers to an element.
+    pointer: Word,
+    ty: Type,
+    last: u64,
+}
+
 impl Module {
     /// The head of the module for `kernel`.
     pub(super) fn new(kernel: &Kernel) -> Module {
-        let types = types(kernel);
+        let (types, cells) = (types(kernel), cells(kernel));
         let mut builder = Builder::new();
         builder.set_version(1, 0);
         for capability in [Capability::Addresses, Capability::Kernel, Capability::Int64] {
@@ -51,6 +65,9 @@ impl Module {
         }
         if types.contains(&Type::F64) {
             builder.capability(Capability::Float64);
+        }
+        if types.iter().any(|ty| matches!(ty, Type::I8 | Type::U8)) {
+            builder.capability(Capability::Int8);
         }
         let opencl = builder.ext_inst_import("OpenCL.std");
         builder.memory_model(AddressingModel::Physical64, MemoryModel::OpenCL);
@@ -78,6 +95,8 @@ impl Module {
             types: BTreeMap::new(),
             pointers: BTreeMap::new(),
             constants: BTreeMap::new(),
+            constant_ids: BTreeSet::new(),
+            tables: Vec::new(),
             opencl,
             known: vec![HashMap::new()],
             named: BTreeSet::new(),
@@ -93,6 +112,12 @@ impl Module {
         module.name(invocation, "global_id");
         for ty in types {
             module.add_type(ty);
+            if cells.contains(&ty) {
+                module.add_pointer(ty);
+            }
+        }
+        for table in kernel.tables.iter() {
+            module.add_table(table);
         }
         module
     }
@@ -101,15 +126,38 @@ impl Module {
         let id = match ty {
             Type::F64 => self.builder.type_float(64, None),
             Type::F32 => self.builder.type_float(32, None),
+            // One type for both signs: only operations tell them apart. A type that is there already is given again.
+            Type::I64 | Type::U64 => self.index,
+            Type::I32 | Type::U32 => self.int,
+            Type::I8 | Type::U8 => self.builder.type_int(8, 0),
             Type::Bool => self.builder.type_bool(),
         };
         self.types.insert(ty, id);
-        self.name(id, ty.name());
-        if ty.is_float() {
-            let pointer = self.builder.type_pointer(None, StorageClass::CrossWorkgroup, id);
-            self.pointers.insert(ty, pointer);
-            self.name(pointer, format!("{ty}_pointer"));
-        }
+        self.name(id, unsigned(ty).name());
+    }
+
+    fn add_pointer(&mut self, ty: Type) {
+        let to = self.ty(cell(ty));
+        let pointer = self.builder.type_pointer(None, StorageClass::CrossWorkgroup, to);
+        self.pointers.insert(ty, pointer);
+        self.name(pointer, format!("{}_pointer", unsigned(cell(ty))));
+    }
+
+    /// A table lies in constant memory, once for both entry points, its elements as arguments come.
+    fn add_table(&mut self, table: &Table) {
+        let element = self.argument(table.ty);
+        let values: Vec<Word> =
+            table.values.iter().map(|value| self.literal(Value::from_bits(wide(table.ty), value.bits()))).collect();
+        let length = self.index_constant(values.len() as i64);
+        let ty = self.builder.type_array(element, length);
+        let values = self.builder.constant_composite(ty, values);
+        let [whole, pointer] =
+            [ty, element].map(|ty| self.builder.type_pointer(None, StorageClass::UniformConstant, ty));
+        let variable = self.builder.variable(whole, None, StorageClass::UniformConstant, Some(values));
+        self.builder.decorate(variable, Decoration::Constant, []);
+        self.name(variable, table.name.clone());
+        let last = table.values.len() as u64 - 1;
+        self.tables.push(Elements { variable, pointer, ty: table.ty, last });
     }
 
     /// The finished module.
@@ -127,11 +175,20 @@ impl Module {
         self.pointers[&ty]
     }
 
-    /// The type of scalar arguments; truth values travel as integers.
+    /// The type of scalar arguments; bytes and truth values travel as integers.
     pub(super) fn argument(&self, ty: Type) -> Word {
+        self.ty(wide(ty))
+    }
+
+    /// The value of a scalar that came as an argument does.
+    pub(super) fn scalar(&mut self, ty: Type, argument: Word) -> Word {
         match ty {
-            Type::F64 | Type::F32 => self.ty(ty),
-            Type::Bool => self.int,
+            Type::F64 | Type::F32 | Type::I64 | Type::I32 | Type::U64 | Type::U32 => argument,
+            Type::I8 | Type::U8 => self.value(Op::UConvert, self.ty(ty), &[argument]),
+            Type::Bool => {
+                let zero = self.literal(Value::U32(0));
+                self.value(Op::INotEqual, self.ty(ty), &[argument, zero])
+            }
         }
     }
 
@@ -151,40 +208,46 @@ impl Module {
 
     /// An integer constant of type [`Module::index`].
     pub(super) fn index_constant(&mut self, value: i64) -> Word {
-        self.constant(self.index, value as u64, || format!("u64_{value}"))
-    }
-
-    /// The 32-bit integer 0.
-    pub(super) fn int_zero(&mut self) -> Word {
-        self.constant(self.int, 0, || "u32_0".to_string())
+        self.constant(Type::U64, value as u64, || format!("u64_{value}"))
     }
 
     /// A constant of the kernel, by its bits.
     pub(super) fn literal(&mut self, value: Value) -> Word {
-        let ty = self.ty(value.ty());
+        let (ty, bits) = (value.ty(), value.bits());
         match value {
-            Value::F64(number) => self.constant(ty, value.bits(), || format!("f64_{number:?}")),
-            Value::F32(number) => self.constant(ty, value.bits(), || format!("f32_{number:?}")),
-            Value::Bool(truth) => self.constant(ty, value.bits(), || truth.to_string()),
+            Value::F64(number) => self.constant(ty, bits, || format!("f64_{number:?}")),
+            Value::F32(number) => self.constant(ty, bits, || format!("f32_{number:?}")),
+            Value::I64(number) => self.constant(ty, bits, || format!("i64_{number}")),
+            Value::I32(number) => self.constant(ty, bits, || format!("i32_{number}")),
+            Value::I8(number) => self.constant(ty, bits, || format!("i8_{number}")),
+            Value::U64(number) => self.constant(ty, bits, || format!("u64_{number}")),
+            Value::U32(number) => self.constant(ty, bits, || format!("u32_{number}")),
+            Value::U8(number) => self.constant(ty, bits, || format!("u8_{number}")),
+            Value::Bool(truth) => self.constant(ty, bits, || truth.to_string()),
         }
     }
 
     /// The one constant of type `ty` with these bits.
-    fn constant(&mut self, ty: Word, bits: u64, name: impl FnOnce() -> String) -> Word {
-        if let Some(id) = self.constants.get(&(ty, bits)) {
-            return *id;
+    fn constant(&mut self, ty: Type, bits: u64, name: impl FnOnce() -> String) -> Word {
+        let id = self.ty(ty);
+        if let Some(known) = self.constants.get(&(id, bits)) {
+            return *known;
         }
-        let truth = ty == self.ty(Type::Bool);
-        let wide = ty == self.index || self.types.get(&Type::F64) == Some(&ty);
-        let id = match (truth, wide) {
-            (true, _) if bits == 0 => self.builder.constant_false(ty),
-            (true, _) => self.builder.constant_true(ty),
-            (false, true) => self.builder.constant_bit64(ty, bits),
-            (false, false) => self.builder.constant_bit32(ty, bits as u32),
+        let constant = match (ty, ty.bytes()) {
+            (Type::Bool, _) if bits == 0 => self.builder.constant_false(id),
+            (Type::Bool, _) => self.builder.constant_true(id),
+            (_, 8) => self.builder.constant_bit64(id, bits),
+            (_, _) => self.builder.constant_bit32(id, bits as u32),
         };
-        self.constants.insert((ty, bits), id);
-        self.name(id, name().replace('-', "m"));
-        id
+        self.constants.insert((id, bits), constant);
+        self.constant_ids.insert(constant);
+        self.name(constant, name().replace('-', "m"));
+        constant
+    }
+
+    /// Whether the value is a constant.
+    pub(super) fn is_constant(&self, value: Word) -> bool {
+        self.constant_ids.contains(&value)
     }
 
     /// A fresh id for a block, or for a value that is used before it is defined.
@@ -279,16 +342,39 @@ impl Module {
 
     /// The cell at `pointer`. Pure: all loads of a point come before its stores.
     pub(super) fn load(&mut self, ty: Type, pointer: Word) -> Word {
-        let mut operands = vec![Operand::IdRef(pointer)];
-        operands.extend(aligned(ty));
-        self.pure(Op::Load, self.ty(ty), operands)
+        let cell = self.read(cell(ty), pointer);
+        match ty {
+            Type::Bool => {
+                let zero = self.literal(Value::U8(0));
+                self.value(Op::INotEqual, self.ty(ty), &[cell, zero])
+            }
+            _ => cell,
+        }
     }
 
     /// Writes the cell at `pointer`.
     pub(super) fn store(&mut self, ty: Type, pointer: Word, value: Word) {
+        let value = if ty == Type::Bool { self.cast(ty, cell(ty), value) } else { value };
         let mut operands = vec![Operand::IdRef(pointer), Operand::IdRef(value)];
         operands.extend(aligned(ty));
         self.insert(Instruction::new(Op::Store, None, None, operands));
+    }
+
+    /// The element of a table at an index of type u64, the last one past the end.
+    pub(super) fn element(&mut self, table: Id<Table>, index: Word) -> Word {
+        let Elements { variable, pointer, ty, last } = self.tables[table.index()];
+        let last = self.literal(Value::U64(last));
+        let index = self.extreme(Binary::Lt, Type::U64, last, index);
+        // Not OpInBoundsAccessChain: Intel's graphics compiler fails on some (seen in 1.0.12504).
+        let element = self.value(Op::AccessChain, pointer, &[variable, index]);
+        let value = self.read(wide(ty), element);
+        self.scalar(ty, value)
+    }
+
+    fn read(&mut self, ty: Type, pointer: Word) -> Word {
+        let mut operands = vec![Operand::IdRef(pointer)];
+        operands.extend(aligned(ty));
+        self.pure(Op::Load, self.ty(ty), operands)
     }
 
     /// The value that came with the control flow; only at the head of a block.
@@ -322,11 +408,46 @@ fn aligned(ty: Type) -> [Operand; 2] {
     [Operand::MemoryAccess(MemoryAccess::ALIGNED), Operand::LiteralBit32(bytes)]
 }
 
-/// The types that `kernel` computes with, and truth values, which every guard needs.
+/// The types that `kernel` computes with, those of indices, and truth values, which every guard needs.
 fn types(kernel: &Kernel) -> BTreeSet<Type> {
-    let fields = kernel.fields.iter().map(|field| field.ty);
-    let params = kernel.params.iter().map(|param| param.ty);
-    let outputs = kernel.outputs.iter().map(|output| output.ty);
     let exprs = kernel.exprs.iter().map(|expr| expr.ty);
-    fields.chain(params).chain(outputs).chain(exprs).chain([Type::Bool]).collect()
+    let params = kernel.params.iter().map(|param| wide(param.ty));
+    let tables = kernel.tables.iter().map(|table| wide(table.ty));
+    let always = [Type::U64, Type::U32, Type::Bool];
+    // A truth value in memory is a byte that nothing else may need.
+    let cells = cells(kernel).into_iter().flat_map(|ty| [ty, cell(ty)]);
+    let all = exprs.chain(params).chain(tables).chain(cells).chain(always);
+    all.flat_map(|ty| [ty, unsigned(ty)]).collect()
+}
+
+/// The types of cells in buffers.
+fn cells(kernel: &Kernel) -> BTreeSet<Type> {
+    let outputs = kernel.outputs.iter().map(|output| output.ty);
+    outputs.chain(kernel.fields.iter().map(|field| field.ty)).collect()
+}
+
+/// How a cell is stored.
+fn cell(ty: Type) -> Type {
+    match ty {
+        Type::Bool => Type::U8,
+        ty => ty,
+    }
+}
+
+/// How a value travels that is no cell: `bool` has no size, and bytes by value are awkward.
+fn wide(ty: Type) -> Type {
+    match ty {
+        Type::I8 | Type::U8 | Type::Bool => Type::U32,
+        ty => ty,
+    }
+}
+
+/// The unsigned type of the same width; by its name both go.
+pub(super) fn unsigned(ty: Type) -> Type {
+    match ty {
+        Type::I64 => Type::U64,
+        Type::I32 => Type::U32,
+        Type::I8 => Type::U8,
+        Type::F64 | Type::F32 | Type::U64 | Type::U32 | Type::U8 | Type::Bool => ty,
+    }
 }

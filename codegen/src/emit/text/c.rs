@@ -2,15 +2,26 @@
 //! head.
 //!
 //! The arguments of a kernel, the same for all targets: a pointer per result, a pointer per field, (OpenCL only) the
-//! origin of each of these, the scalars, `sy`, `sz`, `lo_x lo_y lo_z`, `n_x n_y n_z`. Field values of point (i, j, k) are
-//! at `[i + j*sy + k*sz]` from the origin.
+//! origin of each of these, the scalars, `sy`, `sz`, `lo_x lo_y lo_z`, `n_x n_y n_z`, and for a kernel that uses global
+//! indices that of the origin, `g_x g_y g_z`. Field values of point (i, j, k) are at `[i + j*sy + k*sz]` from the origin.
+//! Truth values and integers of 8 bits travel as 32 bits.
+//!
+//! Signed overflow is undefined in C: sums and products of integers are computed in the unsigned type of the same size
+//! (of 32 bits for smaller ones) and converted once, at the end: `(int)((unsigned int)a + (unsigned int)b + 1u)`. C
+//! computes with integers of 8 bits as 32-bit ones; every value that stands for one is in its range.
 
+use std::collections::BTreeMap;
+
+use super::helper::{CLAMP, Helper, needed};
 use super::term::{Level, Term};
-use super::walk::{Dialect, comment, statements};
+use super::walk::{Dialect, comment, statements, used_axes, used_tables};
 use crate::analyse::{Footprint, analyse};
 use crate::emit::Target;
 use crate::emit::names::{Names, entry_point};
-use crate::ir::{Axis, Field, Function, Id, Local, Offset, Output, Param, Place, Type, Value};
+use crate::ir::{
+    Axis, Binary, BinaryKind, Family, Field, Function, Id, Local, Offset, Output, Param, Place, Role, Table, Type,
+    Unary, Value,
+};
 use crate::verify::Verified;
 
 /// What differs between the C dialects inside a kernel's body.
@@ -19,10 +30,20 @@ pub(crate) struct Spelling {
     pub(crate) target: Target,
     /// What it is called in the comment at the head.
     pub(crate) language: &'static str,
-    /// The 64-bit signed integer.
-    pub(crate) long: &'static str,
-    /// The name of a function for floats of a type.
-    pub(crate) function: fn(Function, Type) -> &'static str,
+    /// The types of values.
+    pub(crate) types: fn(Type) -> &'static str,
+    /// What literals of 64-bit integers end in: signed, then unsigned.
+    pub(crate) long: [&'static str; 2],
+    /// What a function above the kernel begins with.
+    pub(crate) helper: &'static str,
+    /// What a table in a kernel begins with.
+    pub(crate) table: &'static str,
+    /// Whether the language lacks something, so that a function above the kernel stands for it.
+    pub(crate) lacks: fn(Helper) -> bool,
+    /// A function of arguments of a type; never one for which there is a [`Helper`].
+    pub(crate) call: fn(Function, Type, Vec<Term>) -> Term,
+    /// The exact remainder of floats of a type, unless the language lacks it.
+    pub(crate) remainder: fn(Type, Term, Term) -> Term,
     /// A float from its bits: infinities and not-a-numbers.
     pub(crate) from_bits: fn(Value) -> String,
 }
@@ -33,7 +54,11 @@ pub(crate) struct Source<'k> {
     pub(crate) names: Names,
     /// Names of the emitter's own.
     pub(crate) own: Own,
-    spelling: &'static Spelling,
+    /// The functions above the kernel.
+    pub(crate) helpers: BTreeMap<Helper, String>,
+    /// The axes whose global index is used.
+    axes: Vec<Axis>,
+    pub(crate) spelling: &'static Spelling,
 }
 
 /// The names that describe the geometry.
@@ -44,6 +69,10 @@ pub(crate) struct Own {
     pub(crate) sz: String,
     pub(crate) lo: [String; 3],
     pub(crate) n: [String; 3],
+    /// The global index of the origin.
+    pub(crate) g: [String; 3],
+    /// The global index of the point.
+    pub(crate) xyz: [String; 3],
     /// The point within the box.
     pub(crate) ijk: [String; 3],
     /// The index of a row's first point, where there is a loop over the row.
@@ -68,7 +97,7 @@ pub(crate) enum ArgumentKind {
     Scalar(Type),
     /// `sy`, `sz`.
     Stride,
-    /// `lo_x` to `n_z`.
+    /// `lo_x` to `n_z`, `g_x` to `g_z`.
     Extent,
 }
 
@@ -88,8 +117,11 @@ impl<'k> Source<'k> {
             ijk: ["i", "j", "k"].map(&mut fresh),
             row: fresh("row"),
             c: fresh("c"),
+            g: ["g_x", "g_y", "g_z"].map(&mut fresh),
+            xyz: ["x", "y", "z"].map(&mut fresh),
         };
-        Source { kernel, names, own, spelling }
+        let helpers = needed(kernel, &mut names, spelling.lacks);
+        Source { kernel, names, own, helpers, axes: used_axes(kernel), spelling }
     }
 
     /// The name of the kernel function.
@@ -118,7 +150,8 @@ impl<'k> Source<'k> {
         });
         let strides = [&self.own.sy, &self.own.sz].map(|name| (name, ArgumentKind::Stride));
         let extents = self.own.lo.iter().chain(&self.own.n).map(|name| (name, ArgumentKind::Extent));
-        let geometry = strides.into_iter().chain(extents);
+        let global = self.own.g.iter().filter(|_| !self.axes.is_empty()).map(|name| (name, ArgumentKind::Extent));
+        let geometry = strides.into_iter().chain(extents).chain(global);
         scalars.chain(geometry.map(|(name, kind)| Argument { name: name.clone(), kind })).collect()
     }
 
@@ -128,33 +161,65 @@ impl<'k> Source<'k> {
         let exprs = kernel.exprs.iter().map(|expr| expr.ty);
         let places = kernel.fields.iter().map(|field| field.ty).chain(kernel.outputs.iter().map(|output| output.ty));
         let names = kernel.params.iter().map(|param| param.ty).chain(kernel.locals.iter().map(|local| local.ty));
-        exprs.chain(places).chain(names).any(|ty| ty == Type::F64)
+        let tables = kernel.tables.iter().map(|table| table.ty);
+        exprs.chain(places).chain(names).chain(tables).any(|ty| ty == Type::F64)
     }
 
     /// A number as the kernel receives it.
     pub(crate) fn number(&self, argument: &Argument) -> String {
         let ty = match argument.kind {
             ArgumentKind::Output(ty) | ArgumentKind::Field(ty) | ArgumentKind::Scalar(ty) => passed(ty),
-            ArgumentKind::Stride => self.spelling.long,
-            ArgumentKind::Extent => "int",
+            ArgumentKind::Stride => Type::I64,
+            ArgumentKind::Extent => Type::I32,
         };
-        format!("const {ty} {}", argument.name)
+        format!("const {} {}", self.ty(ty), argument.name)
+    }
+
+    /// The type of a value in a kernel.
+    pub(crate) fn ty(&self, ty: Type) -> &'static str {
+        (self.spelling.types)(ty)
+    }
+
+    /// The type of a value in a field.
+    pub(crate) fn stored(&self, ty: Type) -> &'static str {
+        self.ty(if ty == Type::Bool { Type::U8 } else { ty })
+    }
+
+    /// The kernel's tables.
+    pub(crate) fn tables(&self) -> Vec<String> {
+        let table = |id: Id<Table>| {
+            let Table { ty, values, .. } = &self.kernel.tables[id];
+            // Bits are turned into a float at run time, which a static table can't wait for.
+            let is_constant = values.iter().all(|value| !ty.is_float() || decimal(*value).is_some());
+            let word = if is_constant { self.spelling.table } else { "const" };
+            let before = format!("{word} {} {}[{}] = {{", self.ty(*ty), self.names.table(id), values.len());
+            let values = values.iter().map(|value| self.literal(*value)).collect();
+            Term::list(&before, values, "};").lines(4)
+        };
+        used_tables(self.kernel).into_iter().flat_map(table).collect()
     }
 
     /// The kernel's statements for the point with index `c`.
     pub(crate) fn body(&self, indent: usize) -> Vec<String> {
-        statements(self.kernel, self, &self.kernel.body, indent)
+        let Own { g, xyz, lo, ijk, .. } = &self.own;
+        let index = |axis: &Axis| {
+            let at = *axis as usize;
+            format!("{:indent$}const int {} = {} + {} + {};", "", xyz[at], g[at], lo[at], ijk[at])
+        };
+        let mut lines: Vec<String> = self.axes.iter().map(index).collect();
+        lines.extend(statements(self.kernel, self, &self.kernel.body, indent));
+        lines
     }
 
     /// `const long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;`
     pub(crate) fn center(&self) -> String {
         let Own { lo, ijk, c, .. } = &self.own;
-        format!("const {} {c} = ({} + {}) + {};", self.spelling.long, lo[0], ijk[0], self.plane_and_row())
+        format!("const {} {c} = ({} + {}) + {};", self.ty(Type::I64), lo[0], ijk[0], self.plane_and_row())
     }
 
     /// `const long row = lo_x + (lo_y + j) * sy + (lo_z + k) * sz;`
     pub(crate) fn row(&self) -> String {
-        format!("const {} {} = {} + {};", self.spelling.long, self.own.row, self.own.lo[0], self.plane_and_row())
+        format!("const {} {} = {} + {};", self.ty(Type::I64), self.own.row, self.own.lo[0], self.plane_and_row())
     }
 
     fn plane_and_row(&self) -> String {
@@ -194,6 +259,7 @@ impl<'k> Source<'k> {
         let kernel = self.kernel;
         let mut rows = Vec::new();
         for (id, output) in kernel.outputs.enumerate() {
+            let Role::Value = output.role else { unreachable!("verified: reductions are not accepted yet") };
             rows.push((self.names.output(id).to_string(), format!("{} result", output.ty)));
         }
         for footprint in analyse(kernel).footprints {
@@ -211,10 +277,13 @@ impl<'k> Source<'k> {
             let name = self.names.param(id);
             rows.push((name.to_string(), format!("{} scalar{}", param.ty, alias(&param.name, name))));
         }
-        let Own { sy, sz, lo, n, .. } = &self.own;
+        let Own { sy, sz, lo, n, g, .. } = &self.own;
         rows.push((format!("{sy} {sz}"), "elements from one row to the next, from one plane to the next".into()));
         rows.push((lo.join(" "), "the first point to compute".into()));
         rows.push((n.join(" "), "how many points to compute along each axis".into()));
+        if !self.axes.is_empty() {
+            rows.push((g.join(" "), "the global index of the subdomain's first element".into()));
+        }
         rows
     }
 }
@@ -245,47 +314,124 @@ fn reach(footprint: &Footprint) -> String {
     }
 }
 
-/// The type of a value in a kernel.
-pub(crate) fn computed(ty: Type) -> &'static str {
+/// The type as which a scalar travels: OpenCL has no kernel arguments of type bool, and SPIR-V needs a capability for 8
+/// bits.
+fn passed(ty: Type) -> Type {
     match ty {
-        Type::F64 => "double",
-        Type::F32 => "float",
-        Type::Bool => "bool",
+        Type::Bool | Type::U8 => Type::U32,
+        Type::I8 => Type::I32,
+        Type::F64 | Type::F32 | Type::I64 | Type::I32 | Type::U64 | Type::U32 => ty,
     }
 }
 
-/// The type of a value in a field.
-pub(crate) fn stored(ty: Type) -> &'static str {
-    match ty {
-        Type::F64 => "double",
-        Type::F32 => "float",
-        Type::Bool => "unsigned char",
+/// The name that C's library has for a function of doubles, if it is one.
+pub(crate) fn library(function: Function) -> Option<&'static str> {
+    match function {
+        Function::Sqrt => Some("sqrt"),
+        Function::Abs => Some("fabs"),
+        Function::MulAdd => Some("fma"),
+        Function::Floor => Some("floor"),
+        Function::Ceil => Some("ceil"),
+        Function::Trunc => Some("trunc"),
+        Function::Round => Some("round"),
+        Function::Copysign => Some("copysign"),
+        Function::Exp => Some("exp"),
+        Function::Ln => Some("log"),
+        Function::Log10 => Some("log10"),
+        Function::Log2 => Some("log2"),
+        Function::Exp2 => Some("exp2"),
+        Function::Powf => Some("pow"),
+        Function::Sin => Some("sin"),
+        Function::Cos => Some("cos"),
+        Function::Tan => Some("tan"),
+        Function::Asin => Some("asin"),
+        Function::Acos => Some("acos"),
+        Function::Atan => Some("atan"),
+        Function::Atan2 => Some("atan2"),
+        Function::Sinh => Some("sinh"),
+        Function::Cosh => Some("cosh"),
+        Function::Tanh => Some("tanh"),
+        Function::Cbrt => Some("cbrt"),
+        Function::Hypot => Some("hypot"),
+        Function::Min | Function::Max | Function::ToBits | Function::FromBits | Function::CountOnes => None,
     }
 }
 
-/// The type of a scalar argument; OpenCL has no kernel arguments of type bool.
-fn passed(ty: Type) -> &'static str {
+/// The type in which sums and products of an integer type wrap around.
+fn carrier(ty: Type) -> Type {
     match ty {
-        Type::F64 => "double",
-        Type::F32 => "float",
-        Type::Bool => "unsigned int",
+        Type::I64 | Type::U64 => Type::U64,
+        Type::I32 | Type::U32 | Type::I8 | Type::U8 => Type::U32,
+        Type::F64 | Type::F32 | Type::Bool => unreachable!("only integers wrap around"),
+    }
+}
+
+/// Integers.
+impl Source<'_> {
+    /// The bits of an integer in its [`carrier`]; for small types only the low ones count.
+    fn carried(&self, ty: Type, value: Term) -> Term {
+        match value.bits() {
+            Some(bits) => bits,
+            None if ty == carrier(ty) => value,
+            None => Term::prefix(&format!("({})", self.ty(carrier(ty))), value),
+        }
+    }
+
+    /// The integer of type `ty` from bits in its [`carrier`].
+    fn landed(&self, ty: Type, bits: Term) -> Term {
+        match ty == carrier(ty) {
+            true => bits,
+            false => Term::prefix(&format!("({})", self.ty(ty)), bits.clone()).with_bits(bits),
+        }
+    }
+
+    /// The count of a shift, below the number of bits.
+    fn count(&self, ty: Type, count: Term, known: Option<Value>) -> Term {
+        let mask = 8 * ty.bytes() as u64 - 1;
+        match known {
+            Some(value) => Term::whole((value.bits() & mask).to_string()),
+            None => Term::binary(Binary::BitAnd, count, Term::whole(mask.to_string())),
+        }
     }
 }
 
 impl Dialect for Source<'_> {
     fn literal(&self, value: Value) -> Term {
-        match decimal(value) {
-            Some(text) if text.starts_with('-') => Term::new(Level::Prefix, text),
-            Some(text) => Term::whole(text),
-            None => Term::whole((self.spelling.from_bits)(value)),
+        let [signed, unsigned] = self.spelling.long;
+        let number = |text: String| match text.starts_with('-') {
+            true => Term::new(Level::Prefix, text),
+            false => Term::whole(text),
+        };
+        match value {
+            Value::F64(_) | Value::F32(_) => match decimal(value) {
+                Some(text) => number(text),
+                None => Term::whole((self.spelling.from_bits)(value)),
+            },
+            // C has no negative literals, and the least integer is the negative of none.
+            Value::I64(i64::MIN) => Term::whole(format!("(-{}{signed} - 1)", i64::MAX)),
+            Value::I32(i32::MIN) => Term::whole(format!("(-{} - 1)", i32::MAX)),
+            Value::I64(value @ 0..) => {
+                Term::whole(format!("{value}{signed}")).with_bits(Term::whole(format!("{value}{unsigned}")))
+            }
+            Value::I32(value @ 0..) => Term::whole(value.to_string()).with_bits(Term::whole(format!("{value}u"))),
+            Value::I8(value @ 0..) => Term::whole(value.to_string()).with_bits(Term::whole(format!("{value}u"))),
+            Value::U8(value) => Term::whole(value.to_string()).with_bits(Term::whole(format!("{value}u"))),
+            Value::I64(value) => number(format!("{value}{signed}")),
+            Value::I32(value) => number(value.to_string()),
+            Value::I8(value) => number(value.to_string()),
+            Value::U64(value) => Term::whole(format!("{value}{unsigned}")),
+            Value::U32(value) => Term::whole(format!("{value}u")),
+            Value::Bool(value) => Term::whole(value.to_string()),
         }
     }
 
     fn param(&self, param: Id<Param>) -> Term {
         let name = self.names.param(param);
-        match self.kernel.params[param].ty {
-            Type::F64 | Type::F32 => Term::whole(name),
+        let ty = self.kernel.params[param].ty;
+        match ty {
             Type::Bool => Term::new(Level::Comparison, format!("{name} != 0")),
+            Type::I8 | Type::U8 => Term::new(Level::Prefix, format!("({}){name}", self.ty(ty))),
+            Type::F64 | Type::F32 | Type::I64 | Type::I32 | Type::U64 | Type::U32 => Term::whole(name),
         }
     }
 
@@ -295,20 +441,74 @@ impl Dialect for Source<'_> {
 
     fn load(&self, field: Id<Field>, offset: Offset) -> Term {
         let Own { c, sy, sz, .. } = &self.own;
-        Term::whole(format!("{}[{}]", self.names.field(field), index(c, sy, sz, offset)))
+        let cell = format!("{}[{}]", self.names.field(field), index(c, sy, sz, offset));
+        match self.kernel.fields[field].ty {
+            Type::Bool => Term::new(Level::Comparison, format!("{cell} != 0")),
+            Type::F64 | Type::F32 | Type::I64 | Type::I32 | Type::I8 | Type::U64 | Type::U32 | Type::U8 => {
+                Term::whole(cell)
+            }
+        }
+    }
+
+    fn index(&self, axis: Axis) -> Term {
+        Term::whole(&self.own.xyz[axis as usize])
+    }
+
+    fn element(&self, table: Id<Table>, index: Term) -> Term {
+        Term::enclosed(&format!("{}[", self.names.table(table)), index, "]")
+    }
+
+    fn clamped(&self, index: Term, last: u64) -> Term {
+        Term::call(&self.helpers[&CLAMP], vec![index, self.literal(Value::U64(last))])
+    }
+
+    fn helper(&self, helper: Helper) -> Option<&str> {
+        self.helpers.get(&helper).map(String::as_str)
+    }
+
+    fn unary(&self, op: Unary, ty: Type, a: Term) -> Term {
+        match (op, ty.family()) {
+            (Unary::Neg, Family::Signed | Family::Unsigned) => self.landed(ty, Term::prefix("-", self.carried(ty, a))),
+            (Unary::Neg, Family::Float | Family::Bool) => Term::prefix("-", a),
+            (Unary::Not, Family::Bool) => Term::prefix("!", a),
+            // Of 8 bits the others would become ones too.
+            (Unary::Not, _) if ty == Type::U8 => self.landed(ty, Term::prefix("~", self.carried(ty, a))),
+            (Unary::Not, _) => Term::prefix("~", a),
+        }
+    }
+
+    fn binary(&self, op: Binary, ty: Type, a: Term, b: Term, known: Option<Value>) -> Term {
+        match op {
+            Binary::Add | Binary::Sub | Binary::Mul if ty.is_integer() => {
+                self.landed(ty, Term::binary(op, self.carried(ty, a), self.carried(ty, b)))
+            }
+            Binary::Shl => self.landed(ty, Term::binary(op, self.carried(ty, a), self.count(ty, b, known))),
+            Binary::Shr => Term::binary(op, a, self.count(ty, b, known)),
+            Binary::Rem if ty.is_float() => (self.spelling.remainder)(ty, a, b),
+            _ => {
+                debug_assert_ne!(op.kind(), BinaryKind::Shift);
+                Term::binary(op, a, b)
+            }
+        }
     }
 
     fn call(&self, function: Function, ty: Type, arguments: Vec<Term>) -> Term {
-        Term::call((self.spelling.function)(function, ty), arguments)
+        (self.spelling.call)(function, ty, arguments)
     }
 
-    fn cast(&self, _from: Type, to: Type, value: Term) -> Term {
-        Term::prefix(&format!("({})", computed(to)), value)
+    fn cast(&self, from: Type, to: Type, value: Term) -> Term {
+        if from == to {
+            return value;
+        }
+        // What is cut off need not be computed first.
+        let shortens = from.is_integer() && to.is_integer() && to.bytes() <= from.bytes();
+        let value = if shortens { value.bits().unwrap_or(value) } else { value };
+        Term::prefix(&format!("({})", self.ty(to)), value)
     }
 
     fn declaration(&self, local: Id<Local>, constant: bool) -> String {
         let word = if constant { "const " } else { "" };
-        format!("{word}{} {}", computed(self.kernel.locals[local].ty), self.names.local(local))
+        format!("{word}{} {}", self.ty(self.kernel.locals[local].ty), self.names.local(local))
     }
 
     fn store(&self, output: Id<Output>, value: Term) -> Term {
@@ -339,7 +539,7 @@ pub(crate) fn index(c: &str, sy: &str, sz: &str, offset: Offset) -> String {
     text
 }
 
-/// The shortest decimal that is read back as `value`, or `None` for what has no decimal.
+/// The shortest decimal that is read back as the float `value`, or `None` for what has no decimal.
 pub(crate) fn decimal(value: Value) -> Option<String> {
     match value {
         Value::F64(value) => value.is_finite().then(|| format!("{value:?}")),
@@ -349,7 +549,7 @@ pub(crate) fn decimal(value: Value) -> Option<String> {
             let twice = text.parse::<f64>().expect("Rust prints what it parses") as f32;
             if twice.to_bits() == value.to_bits() { format!("{text}f") } else { format!("{:?}f", f64::from(value)) }
         }),
-        Value::Bool(value) => Some(value.to_string()),
+        _ => unreachable!("only floats have a decimal point"),
     }
 }
 
@@ -378,7 +578,6 @@ mod tests {
         check(Value::F64(f64::MAX), "1.7976931348623157e308");
         check(Value::F32(0.1), "0.1f");
         check(Value::F32(1e-45), "1e-45f");
-        check(Value::Bool(true), "true");
         assert_eq!(decimal(Value::F64(f64::INFINITY)), None);
         assert_eq!(decimal(Value::F32(f32::NAN)), None);
     }

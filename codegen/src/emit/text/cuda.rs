@@ -1,6 +1,8 @@
 //! CUDA C: one thread computes one point. NVRTC and nvcc take it without any header.
 
-use super::c::{Argument, ArgumentKind, Source, Spelling, stored};
+use super::c::{Argument, ArgumentKind, Source, Spelling, library};
+use super::helper::Helper;
+use super::term::Term;
 use crate::emit::{Code, Emitter, Target};
 use crate::ir::{Function, Type, Value};
 use crate::verify::Verified;
@@ -11,21 +13,64 @@ pub struct CudaC;
 static SPELLING: Spelling = Spelling {
     target: Target::Cuda,
     language: "CUDA C",
-    long: "long long",
-    function: |function, ty| match (function, ty) {
-        (Function::Sqrt, Type::F32) => "sqrtf",
-        (Function::Sqrt, Type::F64 | Type::Bool) => "sqrt",
-        (Function::Abs, Type::F32) => "fabsf",
-        (Function::Abs, Type::F64 | Type::Bool) => "fabs",
-        (Function::MulAdd, Type::F32) => "fmaf",
-        (Function::MulAdd, Type::F64 | Type::Bool) => "fma",
-    },
+    types,
+    long: ["ll", "ull"],
+    helper: "static inline __device__",
+    // Without `static` every thread would fill a table of its own.
+    table: "static const",
+    lacks: |helper| !matches!(helper, Helper::Remainder(Type::F64 | Type::F32)),
+    call,
+    remainder: |ty, a, b| Term::call(if ty == Type::F64 { "fmod" } else { "fmodf" }, vec![a, b]),
     from_bits: |value| match value {
         Value::F64(value) => format!("__longlong_as_double(0x{:016x}LL /* {value} */)", value.to_bits()),
         Value::F32(value) => format!("__int_as_float(0x{:08x} /* {value} */)", value.to_bits()),
-        Value::Bool(value) => value.to_string(),
+        _ => unreachable!("only floats are unbounded"),
     },
 };
+
+/// The types of C++.
+pub(super) fn types(ty: Type) -> &'static str {
+    match ty {
+        Type::F64 => "double",
+        Type::F32 => "float",
+        Type::I64 => "long long",
+        Type::I32 => "int",
+        // Whether a plain char has a sign is up to the compiler.
+        Type::I8 => "signed char",
+        Type::U64 => "unsigned long long",
+        Type::U32 => "unsigned int",
+        Type::U8 => "unsigned char",
+        Type::Bool => "bool",
+    }
+}
+
+fn call(function: Function, ty: Type, arguments: Vec<Term>) -> Term {
+    match (function, ty) {
+        (Function::ToBits, Type::F64) => {
+            Term::prefix("(unsigned long long)", Term::call("__double_as_longlong", arguments))
+        }
+        (Function::ToBits, _) => Term::call("__float_as_uint", arguments),
+        (Function::FromBits, Type::U64) => Term::call("__longlong_as_double", arguments),
+        (Function::FromBits, _) => Term::call("__uint_as_float", arguments),
+        (Function::CountOnes, Type::I64 | Type::U64) => ones("__popcll", ty, arguments),
+        (Function::CountOnes, _) => ones("__popc", ty, arguments),
+        (function, Type::F32) => Term::call(&format!("{}f", known(function)), arguments),
+        (function, _) => Term::call(known(function), arguments),
+    }
+}
+
+fn known(function: Function) -> &'static str {
+    library(function).expect("the others were dealt with")
+}
+
+/// The number of ones, counted by a function that takes 32 or 64 bits.
+pub(super) fn ones(name: &str, ty: Type, mut arguments: Vec<Term>) -> Term {
+    if ty == Type::I8 {
+        // Copies of the sign are not to be counted.
+        arguments = arguments.into_iter().map(|a| Term::prefix("(unsigned char)", a)).collect();
+    }
+    Term::prefix("(unsigned int)", Term::call(name, arguments))
+}
 
 impl Emitter for CudaC {
     fn target(&self) -> Target {
@@ -42,15 +87,17 @@ impl Emitter for CudaC {
         let head = source.head(&["One thread computes one point; threads run along x first.", fmad]);
         let index = |axis: &str| format!("(int)(blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis})");
         let opening = format!("\nextern \"C\" __global__ void __launch_bounds__(256) {}(", source.entry());
-        Code::Text(head + &one_thread_a_point(&source, &opening, index))
+        Code::Text(head + &source.functions() + &one_thread_a_point(&source, &opening, index))
     }
 }
 
 /// The kernel function for CUDA and HIP, which differ in how it begins and how a thread finds itself.
 pub(super) fn one_thread_a_point(source: &Source, opening: &str, thread: impl Fn(&str) -> String) -> String {
     let pointer = |Argument { name, kind }: &Argument| match kind {
-        ArgumentKind::Output(ty) => format!("{} *__restrict__ {name}", stored(*ty)),
-        ArgumentKind::Field(ty) | ArgumentKind::Scalar(ty) => format!("const {} *__restrict__ {name}", stored(*ty)),
+        ArgumentKind::Output(ty) => format!("{} *__restrict__ {name}", source.stored(*ty)),
+        ArgumentKind::Field(ty) | ArgumentKind::Scalar(ty) => {
+            format!("const {} *__restrict__ {name}", source.stored(*ty))
+        }
         ArgumentKind::Stride | ArgumentKind::Extent => unreachable!("pointers are results and fields"),
     };
     let pointers = source.pointers();
@@ -69,6 +116,7 @@ pub(super) fn one_thread_a_point(source: &Source, opening: &str, thread: impl Fn
         format!("    {}", source.center()),
         String::new(),
     ]);
+    lines.extend(source.tables());
     lines.extend(source.body(4));
     lines.push("}\n".into());
     lines.join("\n")

@@ -6,6 +6,8 @@
 
 pub(crate) mod c;
 pub mod cuda;
+mod guard;
+pub(crate) mod helper;
 pub mod hip;
 pub mod ir;
 pub mod opencl;

@@ -1,10 +1,12 @@
 //! OpenCL C 1.2: two kernels in one source. In the first a work item computes a point, which suits GPUs; in the second a
 //! row along x, which suits CPUs.
 
-use super::c::{Argument, ArgumentKind, Source, Spelling, stored};
+use super::c::{Argument, ArgumentKind, Source, Spelling, library};
+use super::helper::Helper;
+use super::term::Term;
 use crate::emit::names::rows_entry_point;
 use crate::emit::{Code, Emitter, Target};
-use crate::ir::{Function, Value};
+use crate::ir::{Function, Type, Value};
 use crate::verify::Verified;
 
 /// Emits OpenCL C.
@@ -13,19 +15,54 @@ pub struct OpenClC;
 static SPELLING: Spelling = Spelling {
     target: Target::OpenCl,
     language: "OpenCL C 1.2",
-    long: "long",
-    // Overloaded: with float arguments these are the functions of floats.
-    function: |function, _| match function {
-        Function::Sqrt => "sqrt",
-        Function::Abs => "fabs",
-        Function::MulAdd => "fma",
-    },
+    types,
+    long: ["L", "ul"],
+    helper: "static inline",
+    table: "const",
+    lacks: |helper| !matches!(helper, Helper::Remainder(Type::F64 | Type::F32)),
+    call,
+    remainder: |_, a, b| Term::call("fmod", vec![a, b]),
     from_bits: |value| match value {
         Value::F64(value) => format!("as_double(0x{:016x}ul /* {value} */)", value.to_bits()),
         Value::F32(value) => format!("as_float(0x{:08x}u /* {value} */)", value.to_bits()),
-        Value::Bool(value) => value.to_string(),
+        _ => unreachable!("only floats are unbounded"),
     },
 };
+
+pub(super) fn types(ty: Type) -> &'static str {
+    match ty {
+        Type::F64 => "double",
+        Type::F32 => "float",
+        Type::I64 => "long",
+        Type::I32 => "int",
+        Type::I8 => "char",
+        Type::U64 => "ulong",
+        Type::U32 => "uint",
+        Type::U8 => "uchar",
+        Type::Bool => "bool",
+    }
+}
+
+fn call(function: Function, ty: Type, arguments: Vec<Term>) -> Term {
+    match (function, ty) {
+        (Function::ToBits, Type::F64) => Term::call("as_ulong", arguments),
+        (Function::ToBits, _) => Term::call("as_uint", arguments),
+        (Function::FromBits, Type::U64) => Term::call("as_double", arguments),
+        (Function::FromBits, _) => Term::call("as_float", arguments),
+        (Function::CountOnes, ty) => {
+            // Small integers are computed as larger ones, whose signs are not to be counted.
+            let unsigned = match ty.bytes() {
+                1 => "(uchar)",
+                4 => "(uint)",
+                _ => "(ulong)",
+            };
+            let arguments = arguments.into_iter().map(|a| Term::prefix(unsigned, a)).collect();
+            Term::prefix("(uint)", Term::call("popcount", arguments))
+        }
+        // Overloaded: with float arguments these are the functions of floats.
+        (function, _) => Term::call(library(function).expect("the others were dealt with"), arguments),
+    }
+}
 
 impl Emitter for OpenClC {
     fn target(&self) -> Target {
@@ -46,6 +83,7 @@ impl Emitter for OpenClC {
         }
         let contract = if kernel.contract { "ON" } else { "OFF" };
         text.push_str(&format!("#pragma OPENCL FP_CONTRACT {contract}\n"));
+        text.push_str(&source.functions());
         for (name, body) in [(point, one_item_a_point(&source)), (rows, one_item_a_row(&source))] {
             text.push_str(&format!("\nkernel void {name}(\n{})\n{{\n", arguments(&source)));
             text.extend(body.iter().map(|line| line.clone() + "\n"));
@@ -57,8 +95,10 @@ impl Emitter for OpenClC {
 
 fn arguments(source: &Source) -> String {
     let pointer = |Argument { name, kind }: &Argument| match kind {
-        ArgumentKind::Output(ty) => format!("global {} *restrict {name}", stored(*ty)),
-        ArgumentKind::Field(ty) | ArgumentKind::Scalar(ty) => format!("global const {} *restrict {name}", stored(*ty)),
+        ArgumentKind::Output(ty) => format!("global {} *restrict {name}", source.stored(*ty)),
+        ArgumentKind::Field(ty) | ArgumentKind::Scalar(ty) => {
+            format!("global const {} *restrict {name}", source.stored(*ty))
+        }
         ArgumentKind::Stride | ArgumentKind::Extent => unreachable!("pointers are results and fields"),
     };
     let pointers = source.pointers();
@@ -92,6 +132,7 @@ fn one_item_a_point(source: &Source) -> Vec<String> {
         format!("    {}", source.center()),
         String::new(),
     ]);
+    lines.extend(source.tables());
     lines.extend(source.body(4));
     lines
 }
@@ -107,8 +148,11 @@ fn one_item_a_row(source: &Source) -> Vec<String> {
         "        return;".into(),
         "    }".into(),
         format!("    {}", source.row()),
+    ]);
+    lines.extend(source.tables());
+    lines.extend([
         format!("    for (int {i} = 0; {i} < {n_x}; ++{i}) {{"),
-        format!("        const {} {c} = {row} + {i};", SPELLING.long),
+        format!("        const {} {c} = {row} + {i};", types(Type::I64)),
         String::new(),
     ]);
     lines.extend(source.body(8));

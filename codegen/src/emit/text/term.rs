@@ -1,7 +1,9 @@
 //! Text of an expression that still knows how tightly it binds and where its lines may be broken.
 //!
 //! Parentheses appear exactly where the tree would be lost without them, or where gcc or a reader would ask for them:
-//! `a - (b - c)`, `-(-a)`, `(a && b) || c`. The rules suit C and Rust alike.
+//! `a - (b - c)`, `-(-a)`, `(a && b) || c`, `(a & b) == c`. The rules suit C and Rust alike.
+
+use std::fmt;
 
 use crate::ir::{Binary, BinaryKind};
 
@@ -17,9 +19,17 @@ pub(crate) enum Level {
     And,
     /// `a < b`, `a == b`
     Comparison,
+    /// `a | b`; C ranks this and the next two below comparisons, Rust above: next to one they are in parentheses.
+    BitOr,
+    /// `a ^ b`
+    BitXor,
+    /// `a & b`
+    BitAnd,
+    /// `a << b`, `a >> b`
+    Shift,
     /// `a + b`, `a - b`
     Sum,
-    /// `a * b`, `a / b`
+    /// `a * b`, `a / b`, `a % b`
     Product,
     /// `a as T`; nothing in C.
     As,
@@ -43,12 +53,25 @@ enum Piece {
 pub(crate) struct Term {
     level: Level,
     pieces: Vec<Piece>,
+    /// Another text for the same bits, see [`Term::with_bits`].
+    bits: Option<Box<Term>>,
+}
+
+impl Level {
+    /// Whether the operator works on bits.
+    fn is_of_bits(self) -> bool {
+        (Level::BitOr..=Level::Shift).contains(&self)
+    }
 }
 
 impl Term {
     /// A term that is not broken over lines.
     pub(crate) fn new(level: Level, text: impl Into<String>) -> Self {
-        Term { level, pieces: vec![Piece::Text(text.into())] }
+        Term::of(level, vec![Piece::Text(text.into())])
+    }
+
+    fn of(level: Level, pieces: Vec<Piece>) -> Self {
+        Term { level, pieces, bits: None }
     }
 
     /// A name, a literal, an indexed field.
@@ -61,9 +84,13 @@ impl Term {
         let (level, left_at_least, right_at_least) = binding(op);
         // `a && b || c` and `!a == b` are clear to a compiler; gcc warns all the same, and readers hesitate.
         let unclear = |side: &Term| match level {
-            Level::Or => side.level == Level::And,
+            Level::Or => side.level == Level::And || side.level.is_of_bits(),
+            Level::And => side.level.is_of_bits(),
             Level::Comparison => matches!(side.pieces.first(), Some(Piece::Text(text)) if text.starts_with('!')),
-            Level::And | Level::Sum | Level::Product | Level::As | Level::Prefix | Level::Whole => false,
+            Level::BitOr | Level::BitXor | Level::BitAnd | Level::Shift => {
+                side.level != level && side.level < Level::Prefix
+            }
+            Level::Sum | Level::Product | Level::As | Level::Prefix | Level::Whole => false,
         };
         let (a_unclear, b_unclear) = (unclear(&a), unclear(&b));
         let chain = a.level == level;
@@ -73,38 +100,58 @@ impl Term {
         pieces.push(Piece::Text(format!(" {}", op.symbol())));
         pieces.push(Piece::Gap { depth: 0 });
         pieces.extend(b.pieces);
-        Term { level, pieces }
+        Term::of(level, pieces)
     }
 
     /// `-a`, `!a`, `(float)a`: an operator written before its operand.
     pub(crate) fn prefix(operator: &str, a: Term) -> Self {
-        Term { level: Level::Prefix, ..a.held(Level::Whole, false).around(operator, "") }
+        Term::of(Level::Prefix, a.held(Level::Whole, false).around(operator, "").pieces)
     }
 
     /// `name(a, b)`.
     pub(crate) fn call(name: &str, arguments: Vec<Term>) -> Self {
-        let mut pieces = vec![Piece::Text(format!("{name}("))];
-        for (position, argument) in arguments.into_iter().enumerate() {
+        Term::list(&format!("{name}("), arguments, ")")
+    }
+
+    /// `a.name(b)`.
+    pub(crate) fn method(a: Term, name: &str, arguments: Vec<Term>) -> Self {
+        Term::joined(a.operand(Level::Whole), Term::call(&format!(".{name}"), arguments))
+    }
+
+    /// `items` with commas between them, between `before` and `after`, which make a whole of it.
+    pub(crate) fn list(before: &str, items: Vec<Term>, after: &str) -> Self {
+        let mut pieces = vec![Piece::Text(before.into())];
+        for (position, item) in items.into_iter().enumerate() {
             if position > 0 {
                 pieces.push(Piece::Text(",".into()));
                 pieces.push(Piece::Gap { depth: 1 });
             }
-            pieces.extend(argument.deeper(2).pieces);
+            pieces.extend(item.deeper(2).pieces);
         }
-        pieces.push(Piece::Text(")".into()));
-        Term { level: Level::Whole, pieces }
+        pieces.push(Piece::Text(after.into()));
+        Term::of(Level::Whole, pieces)
     }
 
     /// `a` between `before` and `after`, which make a whole of it: `(a as f32)`, `f64::from(a)`.
     pub(crate) fn enclosed(before: &str, a: Term, after: &str) -> Self {
-        Term { level: Level::Whole, ..a.deeper(2).around(before, after) }
+        Term::of(Level::Whole, a.deeper(2).around(before, after).pieces)
     }
 
     /// `a` and `b` without anything between them, which make a whole: `a` and `.sqrt()`.
     pub(crate) fn joined(a: Term, b: Term) -> Self {
         let mut pieces = a.pieces;
         pieces.extend(b.pieces);
-        Term { level: Level::Whole, pieces }
+        Term::of(Level::Whole, pieces)
+    }
+
+    /// The term, which remembers that `bits` has the same bits in another type: `(int)(a + b)` remembers `a + b`.
+    pub(crate) fn with_bits(self, bits: Term) -> Self {
+        Term { bits: Some(Box::new(Term::of(bits.level, bits.pieces))), ..self }
+    }
+
+    /// What [`Term::with_bits`] gave it.
+    pub(crate) fn bits(&self) -> Option<Term> {
+        self.bits.as_deref().cloned()
     }
 
     /// The operand of something that binds as `level` does, before or after it: `a` in `a as f32` or `a.sqrt()`.
@@ -116,6 +163,7 @@ impl Term {
     pub(crate) fn around(mut self, before: &str, after: &str) -> Self {
         self.pieces.insert(0, Piece::Text(before.into()));
         self.pieces.push(Piece::Text(after.into()));
+        self.bits = None;
         self
     }
 
@@ -166,6 +214,14 @@ impl Term {
     }
 }
 
+/// The term on one line.
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<String> = self.words().into_iter().map(|word| word.text).collect();
+        f.write_str(&words.join(" "))
+    }
+}
+
 /// Text without a gap, and the depth of the gap after it.
 struct Word {
     text: String,
@@ -192,7 +248,11 @@ fn first_line(words: &[Word], columns: usize) -> usize {
 fn binding(op: Binary) -> (Level, Level, Level) {
     match op {
         Binary::Add | Binary::Sub => (Level::Sum, Level::Sum, Level::Product),
-        Binary::Mul | Binary::Div => (Level::Product, Level::Product, Level::As),
+        Binary::Mul | Binary::Div | Binary::Rem => (Level::Product, Level::Product, Level::As),
+        Binary::BitOr => (Level::BitOr, Level::BitOr, Level::Prefix),
+        Binary::BitXor => (Level::BitXor, Level::BitXor, Level::Prefix),
+        Binary::BitAnd => (Level::BitAnd, Level::BitAnd, Level::Prefix),
+        Binary::Shl | Binary::Shr => (Level::Shift, Level::Shift, Level::Prefix),
         Binary::And => (Level::And, Level::And, Level::Comparison),
         Binary::Or => (Level::Or, Level::Or, Level::And),
         Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge | Binary::Eq | Binary::Ne => {
@@ -256,6 +316,32 @@ mod tests {
         check(op(Lt, op(Binary::Add, a, b), c), "a + b < c");
         check(Term::prefix("!", less()), "!(a < b)");
         check(op(Eq, Term::prefix("!", name("a")), name("b")), "(!a) == b");
+    }
+
+    #[test]
+    fn operators_on_bits_stand_alone() {
+        use Binary::{Add, And, BitAnd, BitOr, BitXor, Eq, Rem, Shl, Shr};
+        let [a, b, c] = ["a", "b", "c"].map(name);
+        check(op(BitOr, op(BitOr, a.clone(), b.clone()), c.clone()), "a | b | c");
+        check(op(BitOr, a.clone(), op(BitOr, b.clone(), c.clone())), "a | (b | c)");
+        check(op(BitOr, op(BitAnd, a.clone(), b.clone()), c.clone()), "(a & b) | c");
+        check(op(BitXor, op(Add, a.clone(), b.clone()), Term::prefix("-", c.clone())), "(a + b) ^ -c");
+        check(op(Shl, op(Shr, a.clone(), b.clone()), op(Rem, b.clone(), c.clone())), "a >> b << (b % c)");
+        check(op(Add, op(Shl, a.clone(), b.clone()), c.clone()), "(a << b) + c");
+        check(op(Eq, op(BitAnd, a.clone(), b.clone()), c.clone()), "(a & b) == c");
+        check(op(BitAnd, op(Eq, a.clone(), b.clone()), c.clone()), "(a == b) & c");
+        check(op(And, op(BitAnd, a, b), c), "(a & b) && c");
+    }
+
+    #[test]
+    fn bits_are_remembered_until_the_term_changes() {
+        let sum = op(Binary::Add, name("a"), name("b"));
+        let signed = Term::prefix("(int)", sum.clone()).with_bits(sum);
+        let bits = signed.bits().expect("it was told its bits");
+        check(bits, "a + b");
+        assert!(Term::prefix("-", signed.clone()).bits().is_none());
+        assert!(signed.clone().around("x = ", "").bits().is_none());
+        check(signed, "(int)(a + b)");
     }
 
     #[test]

@@ -3,11 +3,14 @@
 //! A target says through [`Dialect`] how it spells the leaves: literals, loads, types, calls. The walk does the rest, so
 //! the targets can't differ in what they compute.
 
+use super::helper::Helper;
 use super::term::{COLUMNS, Term};
 use crate::emit::names::ascii_line;
 use crate::ir::{
-    Expr, ExprKind, Field, Function, Id, Kernel, Local, Offset, Output, Param, Place, Stmt, Type, Unary, Value,
+    Axis, Binary, Expr, ExprKind, Field, Function, Id, Kernel, Local, Offset, Output, Param, Place, Stmt, Table, Type,
+    Unary, Value,
 };
+use crate::verify::operands;
 
 /// How a language spells what the walk meets.
 pub(crate) trait Dialect {
@@ -19,9 +22,21 @@ pub(crate) trait Dialect {
     fn local(&self, local: Id<Local>) -> &str;
     /// The value of a field at `offset` from the point.
     fn load(&self, field: Id<Field>, offset: Offset) -> Term;
+    /// The global index of the point.
+    fn index(&self, axis: Axis) -> Term;
+    /// An element of a table; the index is a number, or was [`clamped`](Dialect::clamped).
+    fn element(&self, table: Id<Table>, index: Term) -> Term;
+    /// A computed index, or `last` if that is less.
+    fn clamped(&self, index: Term, last: u64) -> Term;
+    /// The name of the function that stands for an operation, where the language lacks it.
+    fn helper(&self, helper: Helper) -> Option<&str>;
+    /// An operation on a value of type `ty`.
+    fn unary(&self, op: Unary, ty: Type, a: Term) -> Term;
+    /// An operation on values of type `ty`; the second is the constant `known`, if it is one.
+    fn binary(&self, op: Binary, ty: Type, a: Term, b: Term, known: Option<Value>) -> Term;
     /// A function of arguments of type `ty`.
     fn call(&self, function: Function, ty: Type, arguments: Vec<Term>) -> Term;
-    /// The conversion of a float.
+    /// The conversion of a value.
     fn cast(&self, from: Type, to: Type, value: Term) -> Term;
     /// The declaration of a local, up to the `=` or `;`: `const double s`, `let mut s: f64`. It is `constant` when this
     /// declaration gives it the only value it ever has.
@@ -145,20 +160,90 @@ impl Walk<'_> {
 
     fn expr(&self, id: Id<Expr>) -> Term {
         let Expr { kind, ty, .. } = &self.kernel.exprs[id];
+        if let Some(name) = Helper::of(self.kernel, id).and_then(|helper| self.dialect.helper(helper)) {
+            return Term::call(name, self.all(&operands(kind)));
+        }
+        let type_of = |id: &Id<Expr>| self.kernel.exprs[*id].ty;
         match kind {
             ExprKind::Literal(value) => self.dialect.literal(*value),
             ExprKind::Param(param) => self.dialect.param(*param),
             ExprKind::Local(local) => Term::whole(self.dialect.local(*local)),
             ExprKind::Load { field, offset } => self.dialect.load(*field, *offset),
-            ExprKind::Unary(Unary::Neg, a) => Term::prefix("-", self.expr(*a)),
-            ExprKind::Unary(Unary::Not, a) => Term::prefix("!", self.expr(*a)),
-            ExprKind::Binary(op, a, b) => Term::binary(*op, self.expr(*a), self.expr(*b)),
-            ExprKind::Call(function, arguments) => {
-                self.dialect.call(*function, *ty, arguments.iter().map(|argument| self.expr(*argument)).collect())
+            ExprKind::Unary(op, a) => self.dialect.unary(*op, *ty, self.expr(*a)),
+            ExprKind::Binary(op, a, b) => {
+                self.dialect.binary(*op, type_of(a), self.expr(*a), self.expr(*b), self.known(*b))
             }
-            ExprKind::Cast(a) => self.dialect.cast(self.kernel.exprs[*a].ty, *ty, self.expr(*a)),
+            ExprKind::Call(function, arguments) => {
+                self.dialect.call(*function, type_of(&arguments[0]), self.all(arguments))
+            }
+            ExprKind::Cast(a) => self.dialect.cast(type_of(a), *ty, self.expr(*a)),
+            ExprKind::Index(axis) => self.dialect.index(*axis),
+            ExprKind::Element { table, index } => self.element(*table, *index),
         }
     }
+
+    fn all(&self, ids: &[Id<Expr>]) -> Vec<Term> {
+        ids.iter().map(|id| self.expr(*id)).collect()
+    }
+
+    /// The value of a constant.
+    fn known(&self, id: Id<Expr>) -> Option<Value> {
+        match self.kernel.exprs[id].kind {
+            ExprKind::Literal(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn element(&self, table: Id<Table>, index: Id<Expr>) -> Term {
+        let last = self.kernel.tables[table].values.len() as u64 - 1;
+        let index = match self.known(index) {
+            Some(Value::U64(index)) => Term::whole(index.min(last).to_string()),
+            _ => self.dialect.clamped(self.expr(index), last),
+        };
+        self.dialect.element(table, index)
+    }
+}
+
+/// The expressions that some statement uses, in order.
+pub(crate) fn used(kernel: &Kernel) -> Vec<Id<Expr>> {
+    let mut open = Vec::new();
+    roots(&kernel.body, &mut open);
+    let mut seen = vec![false; kernel.exprs.len()];
+    while let Some(id) = open.pop() {
+        if !std::mem::replace(&mut seen[id.index()], true) {
+            open.extend(operands(&kernel.exprs[id].kind));
+        }
+    }
+    kernel.exprs.ids().filter(|id| seen[id.index()]).collect()
+}
+
+fn roots(block: &[Stmt], into: &mut Vec<Id<Expr>>) {
+    for stmt in block {
+        match stmt {
+            Stmt::Let { value, .. } => into.extend(value),
+            Stmt::Assign { value, .. } | Stmt::Store { value, .. } => into.push(*value),
+            Stmt::If { condition, then, otherwise, .. } => {
+                into.push(*condition);
+                roots(then, into);
+                roots(otherwise, into);
+            }
+        }
+    }
+}
+
+/// The axes whose global index is used.
+pub(crate) fn used_axes(kernel: &Kernel) -> Vec<Axis> {
+    let exprs = used(kernel);
+    let is_used = |axis: &Axis| exprs.iter().any(|id| kernel.exprs[*id].kind == ExprKind::Index(*axis));
+    Axis::ALL.into_iter().filter(is_used).collect()
+}
+
+/// The tables of which elements are used.
+pub(crate) fn used_tables(kernel: &Kernel) -> Vec<Id<Table>> {
+    let exprs = used(kernel);
+    let reads =
+        |id: &Id<Expr>, wanted| matches!(kernel.exprs[*id].kind, ExprKind::Element { table, .. } if table == wanted);
+    kernel.tables.ids().filter(|table| exprs.iter().any(|id| reads(id, *table))).collect()
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ pub struct BoxArgs<'a> {
     pub lo: [isize; 3],
     /// Points along X, Y and Z; none of them is zero.
     pub size: [usize; 3],
+    /// The global index of local cell (0, 0, 0) along X, Y and Z.
+    pub global: [i32; 3],
     /// How many cells ahead memory is asked for before it is needed; 0 for not at all.
     pub ahead: isize,
     /// Whether results go to memory past the caches. Whoever asks for it ends with [`fence`](super::support::fence).

@@ -345,6 +345,7 @@ impl Device for HostDevice {
                     sz: launch.strides.plane as isize,
                     lo: tile.lo.map(|cell| cell as isize),
                     size: tile.size(),
+                    global: launch.global,
                     ahead: sweep.ahead,
                     stream: sweep.stream,
                 };

@@ -76,6 +76,7 @@ fn results(device: &dyn Device, kernel: &'static KernelDesc, cells: [usize; 3]) 
         fields: &cells(&fields),
         scalars: &vec![0.03_f64.to_bits(); kernel.params.len()],
         strides,
+        global: [0; 3],
         range,
     };
     device.launch(QueueId::COMPUTE, &launch).unwrap();

@@ -36,7 +36,7 @@ impl Numbers {
     }
 }
 
-/// Buffers, their origins, scalars, strides, box: the order that the emitters give the parameters.
+/// Buffers, their origins, scalars, strides, box, global index: the order that the emitters give the parameters.
 pub(super) fn set_arguments(
     function: &Kernel,
     kernel: &KernelDesc,
@@ -54,14 +54,19 @@ pub(super) fn set_arguments(
     }
     for (param, &bits) in kernel.params.iter().zip(launch.scalars) {
         match param.ty {
-            ScalarType::F64 => function.set_number(next(), bits)?,
-            ScalarType::F32 | ScalarType::Bool => function.set_number(next(), bits as u32)?,
+            ScalarType::F64 | ScalarType::I64 | ScalarType::U64 => function.set_number(next(), bits)?,
+            ScalarType::F32 | ScalarType::I32 | ScalarType::U32 => function.set_number(next(), bits as u32)?,
+            // Eight bits by value are no business of all drivers.
+            ScalarType::I8 => function.set_number(next(), i32::from(bits as i8))?,
+            ScalarType::U8 => function.set_number(next(), u32::from(bits as u8))?,
+            ScalarType::Bool => function.set_number(next(), u32::from(bits != 0))?,
         }
     }
     for stride in numbers.strides {
         function.set_number(next(), stride)?;
     }
-    for number in numbers.lo.into_iter().chain(numbers.points) {
+    let global = kernel.uses_index.then_some(launch.global).into_iter().flatten();
+    for number in numbers.lo.into_iter().chain(numbers.points).chain(global) {
         function.set_number(next(), number)?;
     }
     Ok(())

@@ -63,10 +63,11 @@ fn uses(kernel: &KernelDesc, ty: ScalarType) -> bool {
 /// The number of arguments of an entry point and their bytes.
 pub(super) fn arguments(kernel: &KernelDesc) -> (usize, usize) {
     let buffers = kernel.outputs.len() + kernel.fields.len();
-    // A buffer is a pointer and the index of its origin; two strides of 8 bytes and six integers of 4 follow the
-    // scalars.
+    // A buffer is a pointer and the index of its origin; two strides of 8 bytes and six or nine integers of 4 follow
+    // the scalars.
     let scalars: usize = kernel.params.iter().map(|param| param.ty.bytes().max(4)).sum();
-    (2 * buffers + kernel.params.len() + 8, 16 * buffers + scalars + 2 * 8 + 6 * 4)
+    let integers = if kernel.uses_index { 9 } else { 6 };
+    (2 * buffers + kernel.params.len() + 2 + integers, 16 * buffers + scalars + 2 * 8 + integers * 4)
 }
 
 /// A kernel that is ready to run.

@@ -13,13 +13,6 @@ pub struct Memory {
     values: Values,
 }
 
-#[derive(Debug)]
-enum Values {
-    F64(Vec<f64>),
-    F32(Vec<f32>),
-    Bytes(Vec<u8>),
-}
-
 /// A type of cell that the memory can hold.
 pub trait Cell: Sized {
     /// The cells, if they have this type.
@@ -29,9 +22,35 @@ pub trait Cell: Sized {
     fn cells_mut(memory: &mut Memory) -> Option<&mut [Self]>;
 }
 
-macro_rules! cell {
-    ($ty:ident, $name:ident) => {
-        impl Cell for $ty {
+/// Defines `Values`, a vector of any type of cell, and what depends on its variants.
+macro_rules! values {
+    ($($ty:ident $name:ident),+) => {
+        #[derive(Debug)]
+        enum Values {
+            $($name(Vec<$ty>)),+
+        }
+
+        impl Values {
+            fn zeros(ty: ScalarType, count: usize) -> Result<Self, TryReserveError> {
+                Ok(match ty {
+                    $(ScalarType::$name => Self::$name(zeros(count)?)),+
+                })
+            }
+
+            fn put(&mut self, region: &Region, data: &[u8]) {
+                match self {
+                    $(Self::$name(cells) => put(cells, region, data)),+
+                }
+            }
+
+            fn get(&self, region: &Region) -> Vec<u8> {
+                match self {
+                    $(Self::$name(cells) => get(cells, region)),+
+                }
+            }
+        }
+
+        $(impl Cell for $ty {
             fn cells(memory: &Memory) -> Option<&[Self]> {
                 match &memory.values {
                     Values::$name(cells) => Some(cells),
@@ -45,22 +64,16 @@ macro_rules! cell {
                     _ => None,
                 }
             }
-        }
+        })+
     };
 }
 
-cell!(f64, F64);
-cell!(f32, F32);
+values!(f64 F64, f32 F32, i64 I64, i32 I32, i8 I8, u64 U64, u32 U32, u8 U8, bool Bool);
 
 impl Memory {
     /// Zeros, if there is room for them.
     pub(super) fn new(layout: Layout) -> Result<Self, TryReserveError> {
-        let count = layout.bytes / layout.ty.bytes();
-        let values = match layout.ty {
-            ScalarType::F64 => Values::F64(zeros(count)?),
-            ScalarType::F32 => Values::F32(zeros(count)?),
-            ScalarType::Bool => Values::Bytes(zeros(count)?),
-        };
+        let values = Values::zeros(layout.ty, layout.bytes / layout.ty.bytes())?;
         Ok(Self { layout, values })
     }
 
@@ -74,26 +87,12 @@ impl Memory {
 
     /// Replaces the rows of a region that the memory holds.
     pub(super) fn put(&mut self, region: &Region, data: &[u8]) {
-        match &mut self.values {
-            Values::F64(cells) => put(cells, region, data),
-            Values::F32(cells) => put(cells, region, data),
-            Values::Bytes(cells) => {
-                for (start, row) in region.row_starts().zip(data.chunks_exact(region.row_bytes.max(1))) {
-                    cells[start..start + row.len()].copy_from_slice(row);
-                }
-            }
-        }
+        self.values.put(region, data);
     }
 
     /// The rows of a region that the memory holds, without gaps.
     pub(super) fn get(&self, region: &Region) -> Vec<u8> {
-        match &self.values {
-            Values::F64(cells) => get(cells, region),
-            Values::F32(cells) => get(cells, region),
-            Values::Bytes(cells) => {
-                region.row_starts().flat_map(|start| &cells[start..start + region.row_bytes]).copied().collect()
-            }
-        }
+        self.values.get(region)
     }
 }
 

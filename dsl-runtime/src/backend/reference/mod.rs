@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use memory::{Cell, Memory};
-pub use point::{PointArgs, View};
+pub use point::{PointArgs, Results, View};
 
 use super::{
     Backend, BufferId, Device, DeviceInfo, DeviceKind, EventId, FreeMemory, KernelId, Launch, Listing, OpenOptions,
@@ -181,10 +181,10 @@ impl Device for ReferenceDevice {
         for ((memory, _), cells) in outputs.into_iter().zip(launch.outputs) {
             state.buffers.insert(cells.buffer, memory);
         }
-        result.map_err(|(local, message)| Error::Panicked {
-            device: self.summary(),
-            place: format!("`{}` at local point {local:?}", kernel.name),
-            message,
+        result.map_err(|(local, message)| {
+            let [i, j, k] = point::global(launch.global, local);
+            let place = format!("`{}` at point ({i}, {j}, {k})", kernel.name);
+            Error::Panicked { device: self.summary(), place, message: explained(message) }
         })
     }
 
@@ -215,11 +215,22 @@ fn run(
             for y in launch.range.lo[1]..launch.range.hi[1] {
                 for x in launch.range.lo[0]..launch.range.hi[0] {
                     local = [x, y, z];
-                    let (scalars, strides) = (launch.scalars, launch.strides);
-                    (kernel.reference)(&mut PointArgs { fields, outputs, scalars, strides, local });
+                    let Launch { scalars, strides, global, .. } = *launch;
+                    (kernel.reference)(&mut PointArgs { fields, outputs, scalars, strides, global, local });
                 }
             }
         }
     });
     catch_unwind(points).map_err(|panic| (local, panic_message(panic.as_ref())))
+}
+
+/// The message of a panic; where rustc's checks of integers raised it, with what other devices do there.
+fn explained(message: String) -> String {
+    let others = match message.as_str() {
+        "attempt to divide by zero" | "attempt to calculate the remainder with a divisor of zero" => "give 0 there",
+        _ if message.starts_with("index out of bounds") => "read the last element of a table there",
+        _ if message.starts_with("attempt to ") && message.ends_with(" with overflow") => "wrap around there",
+        _ => return message,
+    };
+    format!("{message}; the other devices {others}")
 }

@@ -7,6 +7,7 @@ use super::memory::Memory;
 use crate::element::{Element, Scalar};
 use crate::layout::Strides;
 use crate::offset::Offset;
+use crate::source::Point;
 
 /// A field as seen from one point.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,7 @@ pub struct PointArgs<'a> {
     pub(super) outputs: &'a mut [(Memory, usize)],
     pub(super) scalars: &'a [u64],
     pub(super) strides: Strides,
+    pub(super) global: [i32; 3],
     pub(super) local: [i64; 3],
 }
 
@@ -66,11 +68,21 @@ impl PointArgs<'_> {
         T::from_word(self.scalars[number])
     }
 
-    /// Gives result number `number` of the kernel its value at this point.
+    /// The point by its global indices.
+    pub fn point(&self) -> Point {
+        let [i, j, k] = global(self.global, self.local);
+        Point { i, j, k }
+    }
+
+    /// Gives the results of the kernel from number `first` on their values at this point.
     ///
     /// # Panics
     /// When there is no such result or it has another type; the device turns this into an error.
-    pub fn store<T: Element>(&mut self, number: usize, value: T) {
+    pub fn store(&mut self, first: usize, values: impl Results) {
+        values.store(self, first);
+    }
+
+    fn store_one<T: Element>(&mut self, number: usize, value: T) {
         let along = self.along();
         let (memory, origin) = &mut self.outputs[number];
         let index = *origin as isize + along;
@@ -85,3 +97,66 @@ impl PointArgs<'_> {
         x + y * self.strides.row as isize + z * self.strides.plane as isize
     }
 }
+
+/// The global indices of a cell, from those of local cell (0, 0, 0).
+pub(super) fn global(origin: [i32; 3], local: [i64; 3]) -> [i32; 3] {
+    // Wraps as kernels do; no cell of a grid does.
+    std::array::from_fn(|axis| origin[axis].wrapping_add(local[axis] as i32))
+}
+
+/// What a kernel's function gives: a value, or a tuple or an array of such.
+pub trait Results {
+    /// How many values that is.
+    const COUNT: usize;
+
+    /// Stores the values from number `first` on.
+    fn store(self, at: &mut PointArgs<'_>, first: usize);
+}
+
+impl<T: Element> Results for T {
+    const COUNT: usize = 1;
+
+    fn store(self, at: &mut PointArgs<'_>, first: usize) {
+        at.store_one(first, self);
+    }
+}
+
+impl<T: Results, const N: usize> Results for [T; N] {
+    const COUNT: usize = N * T::COUNT;
+
+    fn store(self, at: &mut PointArgs<'_>, first: usize) {
+        for (number, values) in self.into_iter().enumerate() {
+            values.store(at, first + number * T::COUNT);
+        }
+    }
+}
+
+macro_rules! tuple {
+    ($($ty:ident $name:ident),+) => {
+        impl<$($ty: Results),+> Results for ($($ty,)+) {
+            const COUNT: usize = 0 $(+ $ty::COUNT)+;
+
+            fn store(self, at: &mut PointArgs<'_>, mut first: usize) {
+                let ($($name,)+) = self;
+                $(
+                    $name.store(at, first);
+                    first += $ty::COUNT;
+                )+
+                let _ = first;
+            }
+        }
+    };
+}
+
+tuple!(A a);
+tuple!(A a, B b);
+tuple!(A a, B b, C c);
+tuple!(A a, B b, C c, D d);
+tuple!(A a, B b, C c, D d, E e);
+tuple!(A a, B b, C c, D d, E e, F f);
+tuple!(A a, B b, C c, D d, E e, F f, G g);
+tuple!(A a, B b, C c, D d, E e, F f, G g, H h);
+tuple!(A a, B b, C c, D d, E e, F f, G g, H h, I i);
+tuple!(A a, B b, C c, D d, E e, F f, G g, H h, I i, J j);
+tuple!(A a, B b, C c, D d, E e, F f, G g, H h, I i, J j, K k);
+tuple!(A a, B b, C c, D d, E e, F f, G g, H h, I i, J j, K k, L l);

@@ -1,19 +1,26 @@
 //! Runs the text of a C target on this machine: a few lines of C play the GPU, gcc compiles both.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
+use super::super::c::library;
+use super::super::{cuda, opencl};
 use super::{C_EMITTERS, text};
+use crate::analyse::analyse;
 use crate::emit::names::{entry_point, rows_entry_point};
 use crate::emit::{Emitter, Target};
 use crate::interpret::{Point, interpret};
-use crate::ir::{Field, Id, Kernel, Offset, Param, Type, Value};
+use crate::ir::{Axis, Exactness, Field, Function, Id, Offset, Param, Type, Value};
 use crate::offline::require::available;
 use crate::verify::Verified;
 
 /// Cells of the test's grid along each axis; a frame of one cell is not computed.
 pub(super) const GRID: [usize; 3] = [5, 4, 4];
+
+/// The global index of the grid's first cell.
+const FIRST: [i32; 3] = [100, -3, 7];
 
 /// What kernels see: a grid for each field, a value for each scalar.
 pub(super) struct World {
@@ -33,6 +40,12 @@ impl Point for At<'_> {
     fn param(&self, param: Id<Param>) -> Value {
         self.0.scalars[param.index()]
     }
+
+    fn index(&self, axis: Axis) -> i32 {
+        let [x, y, _] = GRID;
+        let cell = [self.1 % x, self.1 / x % y, self.1 / (x * y)][axis as usize];
+        FIRST[axis as usize] + cell as i32
+    }
 }
 
 pub(super) fn inner_points() -> impl Iterator<Item = usize> {
@@ -40,53 +53,92 @@ pub(super) fn inner_points() -> impl Iterator<Item = usize> {
     (1..z - 1).flat_map(move |k| (1..y - 1).flat_map(move |j| (1..x - 1).map(move |i| i + x * (j + y * k))))
 }
 
-/// Bits as the test compares them: every not-a-number is alike, for their bits are nobody's promise.
-fn bits(value: Value) -> u64 {
-    if is_nan(value) { u64::MAX } else { value.bits() }
+/// Whether a result is as near to the expected one as it must be, in units in the last place. Every not-a-number is alike,
+/// for their bits are nobody's promise.
+fn near(got: Value, expected: Value, units: i64) -> bool {
+    // Floats that follow each other have numbers that follow each other.
+    let order = |value: Value| match value {
+        Value::F64(value) if value.is_sign_negative() => -((value.to_bits() & !(1 << 63)) as i64),
+        Value::F32(value) if value.is_sign_negative() => -i64::from(value.to_bits() & !(1 << 31)),
+        value => value.bits() as i64,
+    };
+    match (is_nan(got), is_nan(expected)) {
+        (false, false) if units > 0 => order(got).abs_diff(order(expected)) <= units.unsigned_abs(),
+        (false, false) => got == expected,
+        (got, expected) => got && expected,
+    }
 }
 
 pub(super) fn is_nan(value: Value) -> bool {
     match value {
         Value::F64(value) => value.is_nan(),
         Value::F32(value) => value.is_nan(),
-        Value::Bool(_) => false,
+        _ => false,
     }
 }
 
 /// C that lets a CPU run the text of a target.
-fn prelude(target: Target) -> &'static str {
+fn prelude(target: Target) -> String {
     match target {
-        Target::Cuda => {
-            "#include <cmath>\n#include <cstdio>\n#include <cstring>\n
-            #define __global__\n#define __launch_bounds__(n)\n
+        Target::Cuda => "#include <math.h>\n#include <stdio.h>\n#include <string.h>\n
+            #define __global__\n#define __device__\n#define __launch_bounds__(n)\n
             static struct { unsigned x, y, z; } blockIdx, blockDim = {2, 1, 3}, threadIdx;
-            static double __longlong_as_double(long long bits) { double v; std::memcpy(&v, &bits, 8); return v; }
-            static float __int_as_float(unsigned bits) { float v; std::memcpy(&v, &bits, 4); return v; }\n"
-        }
+            static double __longlong_as_double(long long bits) { double v; memcpy(&v, &bits, 8); return v; }
+            static float __int_as_float(unsigned bits) { float v; memcpy(&v, &bits, 4); return v; }
+            static float __uint_as_float(unsigned bits) { float v; memcpy(&v, &bits, 4); return v; }
+            static long long __double_as_longlong(double value) { long long v; memcpy(&v, &value, 8); return v; }
+            static unsigned __float_as_uint(float value) { unsigned v; memcpy(&v, &value, 4); return v; }
+            static int __popc(unsigned a) { return __builtin_popcount(a); }
+            static int __popcll(unsigned long long a) { return __builtin_popcountll(a); }\n"
+            .into(),
         Target::Hip => {
-            "#include <cstdio>\n#include <cstring>\n#define __global__\n
+            "#include <cmath>\n#include <cstdio>\n#include <cstring>\n#define __global__\n#define __device__\n
             static struct { unsigned x, y, z; } blockIdx, blockDim = {2, 1, 3}, threadIdx;
             #define __builtin_amdgcn_workgroup_id_x() blockIdx.x\n#define __builtin_amdgcn_workgroup_size_x() blockDim.x
             #define __builtin_amdgcn_workitem_id_x() threadIdx.x\n#define __builtin_amdgcn_workgroup_id_y() blockIdx.y
             #define __builtin_amdgcn_workgroup_size_y() blockDim.y\n#define __builtin_amdgcn_workitem_id_y() threadIdx.y
             #define __builtin_amdgcn_workgroup_id_z() blockIdx.z\n#define __builtin_amdgcn_workgroup_size_z() blockDim.z
             #define __builtin_amdgcn_workitem_id_z() threadIdx.z\n"
+                .to_string()
+                + &device_library()
         }
-        Target::OpenCl => {
-            "#include <stdbool.h>\n#include <stdio.h>\n#include <string.h>\n#include <tgmath.h>\n
-            #define kernel\n#define global\ntypedef unsigned long ulong;
+        Target::OpenCl => "#include <stdbool.h>\n#include <stdio.h>\n#include <string.h>\n#include <tgmath.h>\n
+            #define kernel\n#define global\n
+            typedef unsigned long ulong;\ntypedef unsigned int uint;\ntypedef unsigned char uchar;\n
             static int global_id[3];\nstatic unsigned long get_global_id(int axis) { return global_id[axis]; }
             static double as_double(ulong bits) { double v; memcpy(&v, &bits, 8); return v; }
-            static float as_float(unsigned bits) { float v; memcpy(&v, &bits, 4); return v; }\n"
-        }
+            static float as_float(unsigned bits) { float v; memcpy(&v, &bits, 4); return v; }
+            static ulong as_ulong(double value) { ulong v; memcpy(&v, &value, 8); return v; }
+            static unsigned as_uint(float value) { unsigned v; memcpy(&v, &value, 4); return v; }
+            #define popcount(a) __builtin_popcountll(a)\n"
+            .into(),
         Target::SpirV | Target::Native => unreachable!("no C"),
     }
 }
 
+/// What of AMD's device library kernels may call, made of the C++ library.
+fn device_library() -> String {
+    let mut code = String::new();
+    for function in Function::ALL.into_iter().filter(|function| function.exactness() == Exactness::Vendor) {
+        let name = library(function).expect("C's library has all of these");
+        for (ty, float) in [(Type::F64, "double"), (Type::F32, "float")] {
+            let names = &["a", "b"][..function.arity()];
+            let parameters: Vec<String> = names.iter().map(|name| format!("{float} {name}")).collect();
+            let (parameters, arguments) = (parameters.join(", "), names.join(", "));
+            let head = format!("extern \"C\" {float} __ocml_{name}_{ty}({parameters})");
+            writeln!(code, "{head} {{ return std::{name}({arguments}); }}").expect(TAKES_ALL);
+        }
+    }
+    code
+}
+
 /// C statements that run the kernel of `name` over the inner points.
-fn launches(target: Target, kernel: &Kernel, pointers: &str, numbers: &str) -> Vec<String> {
+fn launches(target: Target, kernel: &Verified, pointers: &str, numbers: &str) -> Vec<String> {
     let [x, y, z] = GRID.map(|cells| cells - 2);
-    let geometry = format!("{}, {}, 1, 1, 1, {x}, {y}, {z}", GRID[0], GRID[0] * GRID[1]);
+    let mut geometry = format!("{}, {}, 1, 1, 1, {x}, {y}, {z}", GRID[0], GRID[0] * GRID[1]);
+    if analyse(kernel).uses_index {
+        geometry += &FIRST.map(|index| format!(", {index}")).concat();
+    }
     let point = entry_point(&kernel.name);
     match target {
         Target::Cuda | Target::Hip => {
@@ -117,22 +169,37 @@ fn launches(target: Target, kernel: &Kernel, pointers: &str, numbers: &str) -> V
     }
 }
 
-/// An array definition in C, whose values are read through `name_bits`.
-fn array(name: &str, ty: Type, values: &[Value]) -> String {
-    let (word, float) = match ty {
-        Type::F64 => ("unsigned long long", "double"),
-        Type::F32 => ("unsigned int", "float"),
-        Type::Bool => ("unsigned char", "unsigned char"),
-    };
+/// The unsigned integer of a size.
+fn word(bytes: usize) -> &'static str {
+    match bytes {
+        1 => "unsigned char",
+        4 => "unsigned int",
+        _ => "unsigned long long",
+    }
+}
+
+/// An array definition in the C of a target, whose values are read through `name_bits`.
+fn array(target: Target, name: &str, ty: Type, values: &[Value]) -> String {
+    let types = if target == Target::OpenCl { opencl::types } else { cuda::types };
+    let (word, element) = (word(ty.bytes()), types(if ty == Type::Bool { Type::U8 } else { ty }));
     let bits: Vec<String> = values.iter().map(|value| format!("{:#x}", value.bits())).collect();
-    format!("static const {word} {name}_bits[] = {{{}}};\nstatic {float} {name}[{}];\n", bits.join(", "), values.len())
+    let bits = bits.join(", ");
+    format!("static const {word} {name}_bits[] = {{{bits}}};\nstatic {element} {name}[{}];\n", values.len())
 }
 
 /// A program that runs each kernel on its world and prints the bits of the results, point by point.
 fn program(emitter: &dyn Emitter, cases: &[(Verified, World)]) -> String {
-    let mut code = prelude(emitter.target()).to_string();
+    let mut code = prelude(emitter.target());
+    let points: Vec<String> = inner_points().map(|point| point.to_string()).collect();
+    writeln!(code, "static const int points[] = {{{}}};", points.join(", ")).expect(TAKES_ALL);
+    code += "static void show(const void *value, int bytes)
+             { unsigned long long bits = 0; memcpy(&bits, value, bytes); printf(\"%llx\\n\", bits); }\n";
+    let mut functions = BTreeSet::new();
     for (number, (kernel, world)) in cases.iter().enumerate() {
-        code += &text(emitter, kernel);
+        let text = text(emitter, kernel);
+        // Kernels of one program share the functions above them.
+        let is_new = |part: &&str| !part.contains("\nstatic inline ") || functions.insert(part.to_string());
+        code += &text.split("\n\n").filter(is_new).collect::<Vec<_>>().join("\n\n");
         write!(code, "static void case_{number}(void) {{\n{}}}\n", case(emitter.target(), kernel, world))
             .expect(TAKES_ALL);
     }
@@ -147,27 +214,22 @@ const TAKES_ALL: &str = "strings take all";
 
 /// The statements for one kernel.
 fn case(target: Target, kernel: &Verified, world: &World) -> String {
-    let zeros = |ty| {
-        let zero = match ty {
-            Type::F64 => Value::F64(0.0),
-            Type::F32 => Value::F32(0.0),
-            Type::Bool => Value::Bool(false),
-        };
-        vec![zero; GRID.iter().product()]
-    };
+    let zeros = |ty| vec![Value::from_bits(ty, 0); GRID.iter().product()];
     let mut code = String::new();
     let mut names = Vec::new();
     for (id, output) in kernel.outputs.enumerate() {
         names.push(format!("result{}", id.index()));
-        code += &array(&names[names.len() - 1], output.ty, &zeros(output.ty));
+        code += &array(target, &names[names.len() - 1], output.ty, &zeros(output.ty));
     }
     for (id, field) in kernel.fields.enumerate() {
         names.push(format!("field{}", id.index()));
-        code += &array(&names[names.len() - 1], field.ty, &world.grids[id.index()]);
+        code += &array(target, &names[names.len() - 1], field.ty, &world.grids[id.index()]);
     }
     let scalars: Vec<String> = (0..world.scalars.len()).map(|index| format!("scalar{index}")).collect();
     for (name, value) in scalars.iter().zip(&world.scalars) {
-        code += &array(name, value.ty(), &[*value]);
+        // As it travels: 8 bits as 32, whatever the sign.
+        let travels = if value.ty().bytes() == 1 { Value::U32(value.bits() as u32) } else { *value };
+        code += &array(target, name, travels.ty(), &[travels]);
     }
     let numbers: Vec<String> = scalars.iter().map(|name| format!("{name}[0], ")).collect();
     for name in names.iter().chain(&scalars) {
@@ -178,17 +240,11 @@ fn case(target: Target, kernel: &Verified, world: &World) -> String {
             writeln!(code, "memset({name}, 0xff, sizeof {name});").expect(TAKES_ALL);
         }
         code += &launch;
-        for point in inner_points() {
-            for (name, output) in names.iter().zip(kernel.outputs.iter()) {
-                let word = match output.ty {
-                    Type::F64 => "unsigned long long",
-                    Type::F32 => "unsigned int",
-                    Type::Bool => "unsigned char",
-                };
-                let print = format!("{{ {word} w; memcpy(&w, &{name}[{point}], sizeof w);");
-                writeln!(code, "{print} printf(\"%llx\\n\", (unsigned long long)w); }}").expect(TAKES_ALL);
-            }
+        writeln!(code, "for (int point = 0; point < {}; ++point) {{", inner_points().count()).expect(TAKES_ALL);
+        for name in &names[..kernel.outputs.len()] {
+            writeln!(code, "show(&{name}[points[point]], sizeof {name}[0]);").expect(TAKES_ALL);
         }
+        code += "}\n";
     }
     code
 }
@@ -204,6 +260,10 @@ fn run(name: &str, target: Target, code: &str) -> String {
     let mut gcc = Command::new("gcc");
     gcc.args(["-x", language[0], &format!("-std={}", language[1]), "-O0", "-ffp-contract=off", "-w", "-Werror"]);
     gcc.args(["-Werror=parentheses", "-Werror=logical-not-parentheses"]);
+    // A plain char of OpenCL C has a sign.
+    gcc.arg("-fsigned-char");
+    // What C leaves undefined ends the program.
+    gcc.args(["-fsanitize=undefined,float-cast-overflow", "-fsanitize-undefined-trap-on-error"]);
     let compiled = gcc.arg(&file).arg("-o").arg(&program).arg("-lm").output().expect("gcc was there a moment ago");
     assert!(compiled.status.success(), "{}: {}", file.display(), String::from_utf8_lossy(&compiled.stderr));
     let output = Command::new(&program).output().expect("the program was built a moment ago");
@@ -212,8 +272,9 @@ fn run(name: &str, target: Target, code: &str) -> String {
     String::from_utf8(output.stdout).expect("the program prints numbers")
 }
 
-/// Runs each kernel on its world with every C target and compares with the interpreter.
-pub(super) fn check(name: &str, cases: &[(Verified, World)]) {
+/// Runs each kernel on its world with every C target and compares with the interpreter, whose results must be met within
+/// so many units in the last place.
+pub(super) fn check(name: &str, cases: &[(Verified, World)], units: i64) {
     let gcc = Command::new("gcc").arg("--version").output().map_err(|cause| cause.to_string());
     let Some(_) = available("gcc", gcc) else { return };
     for emitter in C_EMITTERS {
@@ -222,24 +283,18 @@ pub(super) fn check(name: &str, cases: &[(Verified, World)]) {
         let mut printed = printed.lines();
         let entries = if target == Target::OpenCl { 2 } else { 1 };
         for (kernel, world) in cases {
-            for _ in 0..entries {
-                for point in inner_points() {
-                    for expected in interpret(kernel, &At(world, point)) {
-                        let got =
-                            u64::from_str_radix(printed.next().expect("a line per result"), 16).expect("a number");
-                        let got = match expected {
-                            Value::F64(_) => Value::F64(f64::from_bits(got)),
-                            Value::F32(_) => Value::F32(f32::from_bits(got as u32)),
-                            Value::Bool(_) => Value::Bool(got == 1),
-                        };
-                        let same = bits(got) == bits(expected);
-                        assert!(
-                            same,
-                            "{target}, point {point}: {got:?}, not {expected:?}, of\n{}",
-                            text(emitter, kernel)
-                        );
-                    }
-                }
+            let points = || (0..entries).flat_map(|_| inner_points());
+            for (point, expected) in points().flat_map(|point| {
+                interpret(kernel, &At(world, point)).into_iter().map(move |expected| (point, expected))
+            }) {
+                let line = printed.next().expect("a line per result");
+                let bits = u64::from_str_radix(line, 16).expect("a number");
+                let got = Value::from_bits(expected.ty(), bits);
+                assert!(
+                    near(got, expected, units) && (expected.ty() != Type::Bool || bits < 2),
+                    "{target}, point {point}: {got:?}, not {expected:?}, of\n{}",
+                    text(emitter, kernel)
+                );
             }
         }
         assert_eq!(printed.next(), None);

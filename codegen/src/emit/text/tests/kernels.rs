@@ -1,7 +1,8 @@
 //! Kernels made by hand.
 
 use crate::ir::{
-    Binary, BinaryKind, Expr, ExprKind, Field, Id, Kernel, Local, Offset, Output, Param, Place, Role, Stmt, Type, Value,
+    Binary, BinaryKind, Expr, ExprKind, Field, Function, Id, Kernel, Local, Offset, Output, Param, Place, Role, Stmt,
+    Type, Value,
 };
 use crate::verify::{Verified, verify};
 
@@ -15,7 +16,7 @@ impl Build {
     }
 
     pub(super) fn field(&mut self, name: &str, ty: Type) -> Id<Field> {
-        self.0.fields.push(Field { name: name.into(), ty, place: at(6) })
+        self.0.fields.push(Field { name: name.into(), ty, axes: [true; 3], place: at(6) })
     }
 
     pub(super) fn param(&mut self, name: &str, ty: Type) -> Id<Param> {
@@ -46,10 +47,25 @@ impl Build {
 
     pub(super) fn binary(&mut self, op: Binary, a: Id<Expr>, b: Id<Expr>) -> Id<Expr> {
         let ty = match op.kind() {
-            BinaryKind::Arithmetic => self.0.exprs[a].ty,
+            BinaryKind::Arithmetic | BinaryKind::Bitwise | BinaryKind::Shift => self.0.exprs[a].ty,
             BinaryKind::Comparison | BinaryKind::Logic => Type::Bool,
         };
         self.expr(ExprKind::Binary(op, a, b), ty)
+    }
+
+    pub(super) fn call(&mut self, function: Function, arguments: Vec<Id<Expr>>) -> Id<Expr> {
+        let ty = function.result(self.0.exprs[arguments[0]].ty).expect("the function takes such arguments");
+        self.expr(ExprKind::Call(function, arguments), ty)
+    }
+
+    pub(super) fn cast(&mut self, value: Id<Expr>, to: Type) -> Id<Expr> {
+        self.expr(ExprKind::Cast(value), to)
+    }
+
+    /// One more result, stored in the order of the calls.
+    pub(super) fn result(&mut self, value: Id<Expr>) {
+        let output = self.output(self.0.exprs[value].ty);
+        self.0.body.push(Stmt::Store { output, value, place: at(9) });
     }
 
     pub(super) fn local(&mut self, name: &str, ty: Type, mutable: bool, note: Option<&str>) -> Id<Local> {

@@ -137,7 +137,15 @@ fn misuse_is_an_error_and_never_reaches_the_driver() {
         let kernel = device.load(&HEAT).unwrap();
         let inner = Box3 { lo: [1; 3], hi: [4, 3, 2] };
         let (outputs, fields, scalars) = ([a.cells()], [b.cells(), b.cells()], [0, 0]);
-        let good = Launch { kernel, outputs: &outputs, fields: &fields, scalars: &scalars, strides, range: inner };
+        let good = Launch {
+            kernel,
+            outputs: &outputs,
+            fields: &fields,
+            scalars: &scalars,
+            strides,
+            global: [0; 3],
+            range: inner,
+        };
         device.launch(QueueId::COMPUTE, &good).unwrap();
         let unknown = [Cells { buffer: BufferId(99), origin: 0 }];
         let wide = Box3 { lo: [1; 3], hi: [i64::from(i32::MAX) + 1, 2, 2] };

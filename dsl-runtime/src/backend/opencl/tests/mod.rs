@@ -7,6 +7,7 @@ mod limits;
 mod machine;
 mod numerics;
 mod transfers;
+mod types;
 
 use std::env;
 use std::fs;
@@ -95,7 +96,7 @@ const fn describe(ty: ScalarType, opencl: &'static str, spirv: &'static [u8]) ->
             &[ParamDesc { name: "beta", ty: ScalarType::F64 }, ParamDesc { name: "damped", ty: ScalarType::Bool }],
             &[ScalarType::F64],
         ),
-        ScalarType::F32 | ScalarType::Bool => (
+        _ => (
             &[
                 FieldDesc { name: "u", ty: ScalarType::F32, reads: STAR },
                 FieldDesc { name: "kappa", ty: ScalarType::F32, reads: STAR },
@@ -116,6 +117,8 @@ const fn describe(ty: ScalarType, opencl: &'static str, spirv: &'static [u8]) ->
         flops: 26,
         bytes: 24,
         contract: false,
+        uses_index: false,
+        vendor_functions: &[],
         reference: point,
         host: HostCode { baseline: points, avx2: None, avx512: None },
         code: DeviceCode {
@@ -326,6 +329,7 @@ fn check_heat(device: &dyn Device, kernel: KernelId, n: [usize; 3], damped: bool
         fields: &[u.cells(), kappa.cells()],
         scalars: &[BETA.to_bits(), u64::from(damped)],
         strides,
+        global: [0; 3],
         range: Box3 { lo: [0; 3], hi: n.map(|n| n as i64) },
     };
     device.launch(QueueId::COMPUTE, &launch).unwrap();

@@ -47,8 +47,15 @@ fn f32_kernels_divide_and_take_roots_as_rust_does() {
         let range = Box3 { lo: [0; 3], hi: cells.hi.map(|hi| hi - 1) };
         let scalars = [u64::from(0.1_f32.to_bits()), 1];
         let (outputs, fields) = ([at(out)], [at(u), at(u)]);
-        let launch =
-            Launch { kernel, outputs: &outputs, fields: &fields, scalars: &scalars, strides: layout.strides, range };
+        let launch = Launch {
+            kernel,
+            outputs: &outputs,
+            fields: &fields,
+            scalars: &scalars,
+            strides: layout.strides,
+            global: [0; 3],
+            range,
+        };
         device.launch(QueueId::COMPUTE, &launch).unwrap();
         let mut found = vec![0; layout.bytes];
         device.read(QueueId::COMPUTE, Place { buffer: out, region: &region }, &mut found).unwrap();
@@ -94,7 +101,15 @@ fn events_order_two_queues() {
             device.wait(queue, ready).unwrap();
             let (outputs, inputs) = ([fields[1].cells()], [fields[0].cells(), kappa.cells()]);
             let scalars = [BETA.to_bits(), 0];
-            let launch = Launch { kernel, outputs: &outputs, fields: &inputs, scalars: &scalars, strides, range };
+            let launch = Launch {
+                kernel,
+                outputs: &outputs,
+                fields: &inputs,
+                scalars: &scalars,
+                strides,
+                global: [0; 3],
+                range,
+            };
             device.launch(queue, &launch).unwrap();
             ready = device.signal(queue).unwrap();
             fields.swap(0, 1);

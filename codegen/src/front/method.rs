@@ -1,0 +1,307 @@
+//! Methods and associated functions of numbers.
+
+use quote::ToTokens;
+use syn::{Expr, ExprCall, ExprMethodCall};
+
+use super::Front;
+use super::infer::Kind;
+use super::report::tidy;
+use super::scope::{IntType, Integer, Val};
+use crate::ir::{Expr as IrExpr, ExprKind, Family, Function, Id, Place, Type};
+
+/// The composite methods of floats, for messages.
+const FLOAT_METHODS: &str = "`powi`, `clamp`, `signum`, `recip`, `fract`, `rem_euclid`, `div_euclid`, `is_nan`, \
+                             `is_finite`, `is_infinite`, `is_sign_negative`, `is_sign_positive`, `to_degrees`, \
+                             `to_radians`, `log`, `sin_cos`";
+/// The methods of integers, for messages.
+const INTEGER_METHODS: &str = "`abs`, `min`, `max`, `clamp`, `signum`, `pow`, `rem_euclid`, `div_euclid`, `abs_diff`, \
+                               `unsigned_abs`, `count_ones`, `wrapping_add`, `wrapping_sub`, `wrapping_mul`, \
+                               `wrapping_neg`, `is_positive`, `is_negative`";
+
+impl Front {
+    pub(super) fn method(&mut self, call: &ExprMethodCall) -> Val {
+        let mut operands = vec![&*call.receiver];
+        operands.extend(call.args.iter());
+        let arguments = self.eval_all(operands);
+        self.method_of(&call.method.to_string(), arguments, call, &call.method)
+    }
+
+    /// The method `name` of the first argument.
+    fn method_of(&mut self, name: &str, arguments: Vec<Val>, call: &dyn ToTokens, name_tokens: &dyn ToTokens) -> Val {
+        if arguments.iter().any(|argument| matches!(argument, Val::Poison)) {
+            return Val::Poison;
+        }
+        let integers: Option<Vec<Integer>> = arguments
+            .iter()
+            .map(|argument| if let Val::Integer(integer) = argument { Some(*integer) } else { None })
+            .collect();
+        if let Some(known) = integers.as_deref().and_then(|all| self.integer_method(name, all[0], &all[1..], call)) {
+            return known;
+        }
+        match (&arguments[0], name, &arguments[1..]) {
+            (Val::Array(items), "len", []) => {
+                let usize = IntType { bits: 64, signed: false };
+                Val::Integer(Integer { value: items.len() as i128, ty: Some(usize) })
+            }
+            (Val::Number(number), ..) => match self.types.kind_of(*number) {
+                Kind::Float => self.float_method(name, *number, &arguments, call, name_tokens),
+                Kind::Integer => self.integer_method_at_run_time(name, &arguments, call, name_tokens),
+                Kind::Bool => {
+                    self.no_method(name, "a bool", name_tokens, "combine bools by `&&`, `||`, `!` and `if`".to_owned())
+                }
+            },
+            (Val::Integer(_), ..) if integers.is_none() || name == "count_ones" => {
+                self.integer_method_at_run_time(name, &arguments, call, name_tokens)
+            }
+            (Val::Field(field), ..) => {
+                let field = self.kernel.fields[*field].name.clone();
+                let message = format!("the field `{field}` stands where a number is needed");
+                self.poison(call, message, format!("read it at a point: `{field}[HERE].{name}(..)`"))
+            }
+            (receiver, ..) => {
+                let help = match receiver {
+                    Val::Integer(_) => {
+                        format!("integers have {INTEGER_METHODS}; convert it for others: `(n as f64).{name}()`")
+                    }
+                    Val::Array(_) => "arrays have `len()`, and `iter()` and its like in `for`".to_owned(),
+                    _ => "numbers have methods".to_owned(),
+                };
+                let receiver = receiver.describe();
+                self.no_method(name, receiver, name_tokens, help)
+            }
+        }
+    }
+
+    fn no_method(&mut self, name: &str, receiver: &str, tokens: &dyn ToTokens, help: String) -> Val {
+        self.poison(tokens, format!("the method `{name}` of {receiver} is not accepted"), help)
+    }
+
+    fn float_method(
+        &mut self,
+        name: &str,
+        receiver: Id<IrExpr>,
+        arguments: &[Val],
+        call: &dyn ToTokens,
+        name_tokens: &dyn ToTokens,
+    ) -> Val {
+        let place = self.reporter.place(&call.to_token_stream());
+        match (name, &arguments[1..]) {
+            ("powi", [Val::Integer(exponent)]) => match i32::try_from(exponent.value) {
+                Ok(exponent) => return Val::Number(self.power(receiver, exponent, place)),
+                Err(_) => return self.poison(call, "the exponent of `powi` is no `i32`", "use `powf`"),
+            },
+            ("powi", [_]) => {
+                let help = "the product is written out, so the exponent must be known at compile time; use `powf` for others: \
+                            `x.powf(n as f64)`";
+                return self.poison(name_tokens, "`powi` with an exponent that is only known at run time", help);
+            }
+            ("sin_cos", []) => {
+                let receiver = self.named(receiver, "angle", place);
+                let parts = [Function::Sin, Function::Cos].map(|function| {
+                    let ty = self.types.exprs[receiver.index()];
+                    Val::Number(self.expr_of(ExprKind::Call(function, vec![receiver]), ty, place))
+                });
+                return Val::Tuple(parts.to_vec());
+            }
+            _ => {}
+        }
+        if let Some(function) = function_of(name, Kind::Float) {
+            return self.apply(function, arguments, call);
+        }
+        if !is_composite(name, FLOAT_METHODS) {
+            let help = match name {
+                "exp_m1" => "write `x.exp() - 1.0`".to_owned(),
+                "ln_1p" => "write `(1.0 + x).ln()`".to_owned(),
+                "pow" => "floats have `powi` and `powf`".to_owned(),
+                _ => format!("accepted methods: {}, {FLOAT_METHODS}", function_names(Kind::Float)),
+            };
+            return self.no_method(name, "a float", name_tokens, help);
+        }
+        let Some(numbers) = self.alike(arguments, place) else { return Val::Poison };
+        match self.float_composite(name, numbers[0], &numbers[1..], place) {
+            Some(number) => Val::Number(number),
+            None => self.poison(call, format!("`{name}` does not take {} arguments", numbers.len() - 1), ""),
+        }
+    }
+
+    fn integer_method_at_run_time(
+        &mut self,
+        name: &str,
+        arguments: &[Val],
+        call: &dyn ToTokens,
+        name_tokens: &dyn ToTokens,
+    ) -> Val {
+        let place = self.reporter.place(&call.to_token_stream());
+        if matches!(name, "pow" | "wrapping_pow") {
+            return match arguments {
+                [Val::Number(base), Val::Integer(exponent)] => match i32::try_from(exponent.value) {
+                    Ok(exponent @ 0..) => Val::Number(self.power(*base, exponent, place)),
+                    _ => self.poison(call, format!("the exponent of `{name}` is too large or negative"), ""),
+                },
+                _ => {
+                    let help = "the product is written out, so the exponent must be known at compile time";
+                    self.poison(name_tokens, format!("`{name}` with an exponent that is only known at run time"), help)
+                }
+            };
+        }
+        if let Some(function) = function_of(name, Kind::Integer) {
+            return self.apply(function, arguments, call);
+        }
+        if !is_composite(name, INTEGER_METHODS) {
+            let help = match function_of(name, Kind::Float).is_some() || is_composite(name, FLOAT_METHODS) {
+                true => format!("convert it: `(n as f64).{name}(..)`"),
+                false => format!("accepted methods: {INTEGER_METHODS}"),
+            };
+            return self.no_method(name, "an integer", name_tokens, help);
+        }
+        let Some(numbers) = self.alike(arguments, place) else { return Val::Poison };
+        let ty = self.types.get(self.types.exprs[numbers[0].index()]);
+        let signed_only = matches!(name, "signum" | "is_positive" | "is_negative" | "unsigned_abs");
+        if signed_only && ty.is_some_and(|ty| ty.family() == Family::Unsigned) {
+            return self.no_method(name, "an unsigned integer", name_tokens, "signed integers have it".to_owned());
+        }
+        match self.integer_composite(name, numbers[0], &numbers[1..], place) {
+            Some(number) => Val::Number(number),
+            None => self.poison(call, format!("`{name}` does not take {} arguments", numbers.len() - 1), ""),
+        }
+    }
+
+    /// Arguments as numbers of one type; `None` (reported) when they are not.
+    fn alike(&mut self, arguments: &[Val], place: Place) -> Option<Vec<Id<IrExpr>>> {
+        // Literals take the type of what is a number already.
+        let wanted = arguments.iter().find_map(|argument| match argument {
+            Val::Number(number) => Some(self.types.exprs[number.index()]),
+            _ => None,
+        });
+        let mut numbers = Vec::new();
+        for argument in arguments {
+            let number = self.number(argument, wanted, place)?;
+            let ty = self.types.exprs[number.index()];
+            if !self.unify(wanted.unwrap_or(ty), ty, place) {
+                return None;
+            }
+            numbers.push(number);
+        }
+        Some(numbers)
+    }
+
+    /// A function of the kernel.
+    fn apply(&mut self, function: Function, arguments: &[Val], call: &dyn ToTokens) -> Val {
+        let place = self.reporter.place(&call.to_token_stream());
+        if arguments.len() != function.arity() {
+            let message =
+                format!("`{}` takes {} arguments besides its receiver", function.name(), function.arity() - 1);
+            return self.poison(call, message, "");
+        }
+        let Some(numbers) = self.alike(arguments, place) else { return Val::Poison };
+        let var = self.types.exprs[numbers[0].index()];
+        let ty = match function {
+            Function::ToBits | Function::FromBits | Function::CountOnes | Function::Abs => self.types.decide(var),
+            _ => self.types.or_default(var),
+        };
+        let result = match function.result(ty) {
+            Some(result) if result == ty => var,
+            Some(result) => self.types.known(result),
+            None => {
+                let message = format!("the method `{}` of `{ty}` is not accepted", function.name());
+                return self.poison(call, message, "convert it first: `x as i32`, `x as f64`");
+            }
+        };
+        Val::Number(self.expr_of(ExprKind::Call(function, numbers), result, place))
+    }
+
+    /// `f64::sqrt(x)`, `f64::from(x)`, `i32::max(a, b)`, `f64::from_bits(b)`.
+    pub(super) fn path_call(&mut self, call: &ExprCall, path: &syn::ExprPath) -> Val {
+        let names: Vec<String> = path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        let arguments = self.eval_all(call.args.iter());
+        if arguments.iter().any(|argument| matches!(argument, Val::Poison)) {
+            return Val::Poison;
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let (ty, name) = match names.as_slice() {
+            [ty, name] => (Type::named(ty), *name),
+            ["std" | "core", "cmp", name @ ("min" | "max")] => return self.method_of(name, arguments, call, path),
+            _ => (None, ""),
+        };
+        match (ty, name, arguments.as_slice()) {
+            (Some(ty), "from", [argument]) => self.converted(argument.clone(), ty, call),
+            (Some(ty), "from_bits", [bits]) if ty.is_float() => {
+                let from = if ty == Type::F64 { Type::U64 } else { Type::U32 };
+                match self.typed(bits, from, call) {
+                    Some(bits) => self.apply(Function::FromBits, &[Val::Number(bits)], call),
+                    None => Val::Poison,
+                }
+            }
+            (Some(ty), name, [receiver, rest @ ..]) => {
+                let receiver = match (receiver, IntType::of(ty)) {
+                    (Val::Integer(Integer { value, ty: None }), Some(int)) => {
+                        Val::Integer(Integer { value: *value, ty: Some(int) })
+                    }
+                    (receiver @ Val::Integer(_), Some(_)) => receiver.clone(),
+                    (receiver, _) => match self.typed(receiver, ty, call) {
+                        Some(number) => Val::Number(number),
+                        None => return Val::Poison,
+                    },
+                };
+                let mut all = vec![receiver];
+                all.extend_from_slice(rest);
+                self.method_of(name, all, call, path)
+            }
+            _ => {
+                let message = format!("the function `{}` is not known inside the stencil", tidy(path));
+                let help =
+                    format!("functions of numbers are methods: {}, {FLOAT_METHODS}", function_names(Kind::Float));
+                self.poison(path, message, help)
+            }
+        }
+    }
+
+    /// A value as a number of this type.
+    fn typed(&mut self, value: &Val, ty: Type, tokens: &impl ToTokens) -> Option<Id<IrExpr>> {
+        let place = self.reporter.place(tokens);
+        let wanted = self.types.known(ty);
+        let number = self.number(value, Some(wanted), place)?;
+        self.unify(wanted, self.types.exprs[number.index()], place).then_some(number)
+    }
+
+    /// What to write instead of a free function of this name.
+    pub(super) fn free_function_help(&self, name: &str) -> String {
+        let method = function_of(name, Kind::Float).is_some() || is_composite(name, FLOAT_METHODS);
+        match method || is_composite(name, INTEGER_METHODS) {
+            true => format!("functions of numbers are methods: `x.{name}()`"),
+            false => format!("define `{name}` inside the stencil, as a closure or nested `fn`"),
+        }
+    }
+
+    /// Whether a callee is written as a path to something in a module or type.
+    pub(super) fn is_path_call(callee: &Expr) -> Option<&syn::ExprPath> {
+        match callee {
+            Expr::Path(path) if path.path.segments.len() > 1 => Some(path),
+            _ => None,
+        }
+    }
+}
+
+/// The function of this name that takes such numbers as a method.
+fn function_of(name: &str, kind: Kind) -> Option<Function> {
+    let takes = |function: Function| {
+        let fits = |ty: &Type| match kind {
+            Kind::Float => ty.is_float(),
+            Kind::Integer => ty.is_integer(),
+            Kind::Bool => *ty == Type::Bool,
+        };
+        function != Function::FromBits
+            && Type::ALL.iter().filter(|ty| fits(ty)).any(|ty| function.result(*ty).is_some())
+    };
+    Function::ALL.into_iter().find(|function| function.name() == name && takes(*function))
+}
+
+/// `sqrt`, `abs`, ..
+fn function_names(kind: Kind) -> String {
+    let all = Function::ALL.into_iter().filter(|function| function_of(function.name(), kind).is_some());
+    all.map(|function| format!("`{}`", function.name())).collect::<Vec<_>>().join(", ")
+}
+
+fn is_composite(name: &str, list: &str) -> bool {
+    list.split(", ").any(|listed| listed.trim_matches('`') == name)
+}

@@ -1,0 +1,330 @@
+//! Operators.
+
+use quote::ToTokens;
+use syn::{BinOp, Expr, ExprBinary, Lit, UnOp};
+
+use super::Front;
+use super::infer::Kind;
+use super::report::tidy;
+use super::scope::{Integer, Val};
+use crate::ir::{Binary, BinaryKind, Expr as IrExpr, ExprKind, Family, Id, Offset, Place, Type, Unary};
+use crate::verify::MAX_OFFSET;
+
+impl Front {
+    pub(super) fn unary(&mut self, unary: &syn::ExprUnary) -> Val {
+        if let (UnOp::Neg(_), Expr::Lit(literal)) = (&unary.op, &*unary.expr)
+            && let Lit::Int(_) = &literal.lit
+        {
+            return match self.literal(&literal.lit, true) {
+                Val::Integer(integer) => Val::Integer(Integer { value: -integer.value, ty: integer.ty }),
+                Val::Number(number) => self.negated(number, unary),
+                other => other,
+            };
+        }
+        let value = self.eval(&unary.expr);
+        match (&unary.op, value) {
+            (_, Val::Poison) => Val::Poison,
+            (UnOp::Deref(_), value) => value,
+            (UnOp::Neg(_), Val::Offset(Offset(cells))) => Val::Offset(Offset(cells.map(|cells| -cells))),
+            (UnOp::Neg(_), Val::Integer(integer)) => self.integer(Some(-integer.value), integer.ty, unary),
+            (UnOp::Neg(_), Val::Number(number)) => self.negated(number, unary),
+            (UnOp::Not(_), Val::Truth(truth)) => Val::Truth(!truth),
+            (UnOp::Not(_), Val::Integer(Integer { value, ty: Some(ty) })) => {
+                Val::Integer(Integer { value: ty.wrap(!value), ty: Some(ty) })
+            }
+            (UnOp::Not(_), value @ (Val::Integer(_) | Val::Number(_))) => self.inverted(value, unary),
+            (UnOp::Neg(_), value) => self.poison(unary, format!("{} can't be negated", value.describe()), ""),
+            (UnOp::Not(_), value) => {
+                self.poison(unary, format!("`!` of {}", value.describe()), "`!` takes a comparison or an integer")
+            }
+            (_, value) => self.poison(unary, format!("this operator does not take {}", value.describe()), ""),
+        }
+    }
+
+    /// `!` of a truth value or of the bits of an integer.
+    fn inverted(&mut self, value: Val, tokens: &syn::ExprUnary) -> Val {
+        let place = self.reporter.place(tokens);
+        let Some(number) = self.number(&value, None, place) else { return Val::Poison };
+        match self.types.kind_of(number) {
+            Kind::Float => self.poison(tokens, "`!` of a float", "`!` takes a comparison or an integer"),
+            Kind::Bool | Kind::Integer => Val::Number(self.unary_of(Unary::Not, number, place)),
+        }
+    }
+
+    fn negated(&mut self, number: Id<IrExpr>, tokens: &syn::ExprUnary) -> Val {
+        let place = self.reporter.place(tokens);
+        let ty = self.types.exprs[number.index()];
+        match self.types.get(ty) {
+            Some(Type::Bool) => return self.poison(tokens, "a bool can't be negated by `-`", "write `!c`"),
+            Some(ty) if ty.family() == Family::Unsigned => {
+                let message = format!("an unsigned integer (`{ty}`) can't be negated");
+                return self.poison(
+                    tokens,
+                    message,
+                    "convert it to a signed type first, or use `0 - x` to wrap around",
+                );
+            }
+            _ => {}
+        }
+        if let Some(digits) = self.types.digits(number) {
+            let negative = format!("-{digits}");
+            return Val::Number(self.float_literal(&negative, ty, place));
+        }
+        Val::Number(self.unary_of(Unary::Neg, number, place))
+    }
+
+    pub(super) fn binary(&mut self, binary: &ExprBinary, whole: &Expr) -> Val {
+        let Some((op, assigns)) = operator(&binary.op) else {
+            return self.poison(&binary.op, format!("`{}` is not part of the stencil language", tidy(&binary.op)), "");
+        };
+        if op.kind() == BinaryKind::Logic {
+            return self.logic(op, binary);
+        }
+        let (left, right) = self.eval_pair(&binary.left, &binary.right);
+        let value = self.operate(op, left, right, binary);
+        match assigns {
+            true if matches!(value, Val::Poison) => Val::Poison,
+            true => self.assign(&binary.left, value, whole),
+            false => value,
+        }
+    }
+
+    /// `a && b` and `a || b`; what is known of `a` may decide.
+    fn logic(&mut self, op: Binary, binary: &ExprBinary) -> Val {
+        let left = self.eval(&binary.left);
+        if let Val::Truth(left) = left {
+            return match left == (op == Binary::Or) {
+                true => Val::Truth(left),
+                false => match self.eval(&binary.right) {
+                    Val::Number(right) if self.types.kind_of(right) == Kind::Bool => Val::Number(right),
+                    right => self.operate(op, Val::Truth(left), right, binary),
+                },
+            };
+        }
+        let mark = self.assigned.len();
+        let right = self.under_condition("part", |front| front.eval(&binary.right)).straight();
+        match right {
+            Some((stmts, right)) if self.assigned.len() == mark => {
+                // It only computes, so it may as well always be computed.
+                stmts.into_iter().for_each(|stmt| self.emit(stmt));
+                self.operate(op, left, right, binary)
+            }
+            _ => {
+                let message = format!("the right side of `{}` assigns or returns", op.symbol());
+                self.poison(&*binary.right, message, "it runs only if the left side asks for it: write it as an `if`")
+            }
+        }
+    }
+
+    /// An operation on two values.
+    pub(super) fn operate(&mut self, op: Binary, left: Val, right: Val, tokens: &dyn ToTokens) -> Val {
+        match (left, right) {
+            (Val::Poison, _) | (_, Val::Poison) => Val::Poison,
+            (Val::Integer(a), Val::Integer(b)) => self.integers(op, a, b, tokens),
+            (Val::Offset(a), Val::Offset(b)) => match op {
+                Binary::Add => self.offset(a, b, |a, b| a.checked_add(b), tokens),
+                Binary::Sub => self.offset(a, b, |a, b| a.checked_sub(b), tokens),
+                Binary::Eq => Val::Truth(a == b),
+                Binary::Ne => Val::Truth(a != b),
+                _ => self.poison(
+                    tokens,
+                    format!("`{}` of two offsets", op.symbol()),
+                    "offsets are added, subtracted and multiplied by integers: `2*X - Y`",
+                ),
+            },
+            (Val::Integer(n), Val::Offset(offset)) | (Val::Offset(offset), Val::Integer(n)) if op == Binary::Mul => {
+                let Ok(n) = i32::try_from(n.value) else {
+                    return self.poison(
+                        tokens,
+                        format!("the offset is farther than {MAX_OFFSET} cells"),
+                        "read nearer cells",
+                    );
+                };
+                self.offset(offset, Offset([n; 3]), |a, n| a.checked_mul(n), tokens)
+            }
+            (Val::Number(_), Val::Offset(_)) | (Val::Offset(_), Val::Number(_)) => self.poison(
+                tokens,
+                "an offset meets a number that is only known at run time or is a float",
+                "offsets must be known at compile time: use integer literals, `const`s and `for` variables, as in `2*X`",
+            ),
+            (Val::Truth(a), Val::Truth(b)) => match op {
+                Binary::And | Binary::BitAnd => Val::Truth(a & b),
+                Binary::Or | Binary::BitOr => Val::Truth(a | b),
+                Binary::Eq => Val::Truth(a == b),
+                Binary::Ne | Binary::BitXor => Val::Truth(a != b),
+                _ => self.poison(
+                    tokens,
+                    format!("`{}` of two bools", op.symbol()),
+                    "bools are combined by `&&`, `||`, `^`, `==` and `!=`",
+                ),
+            },
+            // `x && true` is `x`.
+            (Val::Number(number), Val::Truth(truth)) | (Val::Truth(truth), Val::Number(number))
+                if op.kind() == BinaryKind::Logic && self.types.kind_of(number) == Kind::Bool =>
+            {
+                if truth == (op == Binary::Or) { Val::Truth(truth) } else { Val::Number(number) }
+            }
+            (Val::Tuple(a), Val::Tuple(b)) if a.len() == b.len() && matches!(op, Binary::Eq | Binary::Ne) => {
+                self.compare_tuples(op, a, b, tokens)
+            }
+            (
+                left @ (Val::Number(_) | Val::Truth(_) | Val::Integer(_)),
+                right @ (Val::Number(_) | Val::Truth(_) | Val::Integer(_)),
+            ) => self.mixed(op, &left, &right, tokens),
+            (Val::Field(field), _) | (_, Val::Field(field)) => {
+                let name = &self.kernel.fields[field].name;
+                let message = format!("`{}` of the whole field `{name}`", op.symbol());
+                let help = format!("read it at a point: `{name}[HERE]`");
+                self.poison(tokens, message, help)
+            }
+            (left, right) => {
+                let message = format!("`{}` of {} and {}", op.symbol(), left.describe(), right.describe());
+                self.poison(tokens, message, "arithmetic is between numbers")
+            }
+        }
+    }
+
+    /// `(i, j) == (0, 0)`.
+    fn compare_tuples(&mut self, op: Binary, a: Vec<Val>, b: Vec<Val>, tokens: &dyn ToTokens) -> Val {
+        let (all, start) = if op == Binary::Eq { (Binary::And, true) } else { (Binary::Or, false) };
+        a.into_iter().zip(b).fold(Val::Truth(start), |result, (a, b)| {
+            let part = self.operate(op, a, b, tokens);
+            self.operate(all, result, part, tokens)
+        })
+    }
+
+    /// An operation of which at least one side is only known at run time.
+    fn mixed(&mut self, op: Binary, left: &Val, right: &Val, tokens: &dyn ToTokens) -> Val {
+        let place = self.reporter.place(&tokens.to_token_stream());
+        if let (Val::Integer(n), Val::Number(number)) | (Val::Number(number), Val::Integer(n)) = (left, right)
+            && self.types.kind_of(*number) == Kind::Float
+        {
+            let message = format!("the integer {} meets a float", n.value);
+            return self.poison(tokens, message, format!("write `{}.0`, or convert it: `n as f64`", n.value));
+        }
+        if op.kind() == BinaryKind::Shift {
+            return self.shift(op, left, right, tokens, place);
+        }
+        if let (Val::Integer(_), other) | (other, Val::Integer(_)) = (left, right)
+            && self.kind(other) == Kind::Bool
+        {
+            return self.bool_refused(op, false, tokens);
+        }
+        match self.number_pair(left, right, place) {
+            Some((left, right)) => self.numbers(op, left, right, tokens, place),
+            None => Val::Poison,
+        }
+    }
+
+    fn kind(&self, value: &Val) -> Kind {
+        match value {
+            Val::Number(number) => self.types.kind_of(*number),
+            Val::Integer(_) => Kind::Integer,
+            _ => Kind::Bool,
+        }
+    }
+
+    /// The number of bits is of any integer type, as in Rust.
+    fn shift(&mut self, op: Binary, left: &Val, right: &Val, tokens: &dyn ToTokens, place: Place) -> Val {
+        if [left, right].into_iter().any(|side| self.kind(side) != Kind::Integer) {
+            let message = format!("`{}` of what is no integer", op.symbol());
+            return self.poison(tokens, message, "integers are shifted by integers: `(x >> 3) & 1`");
+        }
+        let Some(left) = self.number(left, None, place) else { return Val::Poison };
+        let ty = self.types.exprs[left.index()];
+        let bits = match right {
+            Val::Integer(Integer { value, .. }) => Val::Integer(Integer { value: *value, ty: None }),
+            other => other.clone(),
+        };
+        let Some(mut bits) = self.number(&bits, Some(ty), place) else { return Val::Poison };
+        if !self.types.same(ty, self.types.exprs[bits.index()]) {
+            bits = self.expr_of(ExprKind::Cast(bits), ty, place);
+        }
+        Val::Number(self.expr_of(ExprKind::Binary(op, left, bits), ty, place))
+    }
+
+    fn bool_refused(&mut self, op: Binary, both: bool, tokens: &dyn ToTokens) -> Val {
+        let choose = "choose a number with `if c { 1.0 } else { 0.0 }`, or convert it: `c as i32`";
+        let (message, help) = match (both, op.kind()) {
+            (true, _) => (format!("`{}` of two bools", op.symbol()), choose),
+            (false, BinaryKind::Logic) => {
+                (format!("`{}` of a number", op.symbol()), "compare it first: `a > 0.0 && b > 0.0`")
+            }
+            (false, _) => (format!("`{}` of a bool and a number", op.symbol()), choose),
+        };
+        self.poison(tokens, message, help)
+    }
+
+    fn numbers(&mut self, op: Binary, left: Id<IrExpr>, right: Id<IrExpr>, tokens: &dyn ToTokens, place: Place) -> Val {
+        let bools = [left, right].map(|number| self.types.kind_of(number) == Kind::Bool);
+        let takes_bools = match op.kind() {
+            BinaryKind::Logic => true,
+            BinaryKind::Arithmetic | BinaryKind::Shift => false,
+            BinaryKind::Bitwise => bools == [true; 2],
+            BinaryKind::Comparison => bools == [true; 2] && matches!(op, Binary::Eq | Binary::Ne),
+        };
+        if bools != [takes_bools; 2] {
+            return self.bool_refused(op, bools == [true; 2], tokens);
+        }
+        if op.kind() == BinaryKind::Bitwise && self.types.kind_of(left) == Kind::Float {
+            let help = "bits are those of integers: `x.to_bits()` gives those of a float";
+            return self.poison(tokens, format!("`{}` of a float", op.symbol()), help);
+        }
+        if !self.unify(self.types.exprs[left.index()], self.types.exprs[right.index()], place) {
+            return Val::Poison;
+        }
+        Val::Number(self.binary_of(op, left, right, place))
+    }
+
+    fn offset(&mut self, a: Offset, b: Offset, op: impl Fn(i32, i32) -> Option<i32>, tokens: &dyn ToTokens) -> Val {
+        let mut cells = [0; 3];
+        for (cells, (a, b)) in cells.iter_mut().zip(a.0.into_iter().zip(b.0)) {
+            match op(a, b) {
+                Some(sum) if sum.abs() <= MAX_OFFSET => *cells = sum,
+                _ => {
+                    return self.poison(
+                        tokens,
+                        format!("the offset is farther than {MAX_OFFSET} cells"),
+                        "read nearer cells",
+                    );
+                }
+            }
+        }
+        Val::Offset(Offset(cells))
+    }
+}
+
+/// The operation, and whether it assigns its result; `None` for operators that the language does not have.
+fn operator(op: &BinOp) -> Option<(Binary, bool)> {
+    Some(match op {
+        BinOp::Add(_) => (Binary::Add, false),
+        BinOp::Sub(_) => (Binary::Sub, false),
+        BinOp::Mul(_) => (Binary::Mul, false),
+        BinOp::Div(_) => (Binary::Div, false),
+        BinOp::Rem(_) => (Binary::Rem, false),
+        BinOp::BitAnd(_) => (Binary::BitAnd, false),
+        BinOp::BitOr(_) => (Binary::BitOr, false),
+        BinOp::BitXor(_) => (Binary::BitXor, false),
+        BinOp::Shl(_) => (Binary::Shl, false),
+        BinOp::Shr(_) => (Binary::Shr, false),
+        BinOp::Lt(_) => (Binary::Lt, false),
+        BinOp::Le(_) => (Binary::Le, false),
+        BinOp::Gt(_) => (Binary::Gt, false),
+        BinOp::Ge(_) => (Binary::Ge, false),
+        BinOp::Eq(_) => (Binary::Eq, false),
+        BinOp::Ne(_) => (Binary::Ne, false),
+        BinOp::And(_) => (Binary::And, false),
+        BinOp::Or(_) => (Binary::Or, false),
+        BinOp::AddAssign(_) => (Binary::Add, true),
+        BinOp::SubAssign(_) => (Binary::Sub, true),
+        BinOp::MulAssign(_) => (Binary::Mul, true),
+        BinOp::DivAssign(_) => (Binary::Div, true),
+        BinOp::RemAssign(_) => (Binary::Rem, true),
+        BinOp::BitAndAssign(_) => (Binary::BitAnd, true),
+        BinOp::BitOrAssign(_) => (Binary::BitOr, true),
+        BinOp::BitXorAssign(_) => (Binary::BitXor, true),
+        BinOp::ShlAssign(_) => (Binary::Shl, true),
+        BinOp::ShrAssign(_) => (Binary::Shr, true),
+        _ => return None,
+    })
+}

@@ -1,0 +1,279 @@
+//! The same text through rustc and through the front end and the interpreter: the same bits at many points.
+
+// The functions are written for what they mean, and each takes all that there is.
+#![allow(unused, clippy::all, reason = "each function is written for the language's sake and takes all parameters")]
+
+use super::accepted;
+use super::world::{Bits, Field, HERE, Offset, PARAMETERS, Point, World, X, Y, Z, value_bits};
+use crate::interpret::interpret;
+
+/// Holds what rustc made of a function against what the compiler makes of its text.
+fn hold(ty: &str, body: &str, rust: impl Fn(&World) -> Vec<(crate::ir::Type, u64)>) {
+    let source = format!("fn k({PARAMETERS}) -> {ty} {body}");
+    let kernel = accepted(&source).kernel;
+    for seed in 0..200 {
+        let world = World::of(seed * 977);
+        let values: Vec<_> = interpret(&kernel, &world).into_iter().map(value_bits).collect();
+        assert_eq!(values, rust(&world), "{source}\nat point {seed}\n{:?}", kernel.body);
+    }
+}
+
+/// `agree! { (names of the parameters) f64 { body } .. }`; the names are given so that the bodies may use them.
+macro_rules! agree {
+    (($u:ident $v:ident $n:ident $m:ident $q:ident $s:ident $a:ident $b:ident $i:ident $l:ident $w:ident $c:ident $p:ident)
+        $($ty:ident $body:block)*) => {
+        $({
+            fn rust(
+                $u: &Field<f64>,
+                $v: &Field<f32>,
+                $n: &Field<i32>,
+                $m: &Field<u8>,
+                $q: &Field<bool>,
+                $s: &[Field<f64>; 2],
+                $a: f64,
+                $b: f64,
+                $i: i32,
+                $l: i64,
+                $w: u32,
+                $c: bool,
+                $p: Point,
+            ) -> $ty $body
+            hold(stringify!($ty), stringify!($body), |world| {
+                let World { u, v, n, m, q, s, a, b, i, l, w, c, p } = world.clone();
+                vec![rust(&u, &v, &n, &m, &q, &s, a, b, i, l, w, c, p).bits()]
+            });
+        })*
+    };
+}
+
+#[test]
+fn integers_are_numbers() {
+    agree! { (u v n m q s a b i l w c p)
+        i32 { n[X] * n[Y] + n[Z] - i }
+        i32 { n[X] / 3 + n[Y] % 7 - n[Z] / -4 }
+        i32 { -n[X] + !n[Y] }
+        i64 { l * n[X] as i64 - 7 }
+        u32 { (w + 3) * 5 % 7 }
+        u8 { m[X] + m[Y] / 2 }
+        bool { n[X] < i && m[X] >= m[Y] || w == 3 }
+        i32 { let mut t = n[X]; t += 3; t -= i; t *= 2; t /= 3; t %= 11; t }
+        i32 { let k = 3; let t = k * n[X]; t + k }
+        i32 { if c { 1 } else { 2 } }
+        i64 { let t = if c { 1 } else { n[X] as i64 }; t }
+        f64 { let t = if c { 1 } else { 2 }; t as f64 + a }
+        u8 { let t: u8 = 200; if c { t } else { m[X] } }
+        f64 { let t = i as usize % 5; t as f64 }
+    }
+}
+
+#[test]
+fn bits_are_rusts() {
+    agree! { (u v n m q s a b i l w c p)
+        u32 { (w << 3) ^ (w >> 1) & 0xFF | 1 }
+        i32 { n[X] >> 2 ^ n[Y] << 1 }
+        i32 { 1 << (m[X] as i32) }
+        u8 { m[X] & 1 << 2 | m[Y] }
+        i64 { l >> w % 8 }
+        u32 { let mut t = w; t &= 0x0F; t |= 64; t ^= 5; t <<= 2; t >>= 1; t }
+        bool { c & q[X] | q[Y] ^ c }
+        bool { !q[X] != c }
+        i32 { ((n[X] & 1 == 1) as i32) + (q[X] as i32) }
+        u32 { n[X].count_ones() + m[Y].count_ones() }
+        i32 { const MASK: i32 = (1 << 4) - 1; n[X] & MASK & !3 }
+        u8 { !5u8 & m[X] }
+        u32 { let mut t = w; for k in 0..3 { t = t ^ t << 2 * k; } t }
+    }
+}
+
+#[test]
+fn casts_are_rusts() {
+    agree! { (u v n m q s a b i l w c p)
+        i32 { u[X] as i32 }
+        u8 { u[X] as u8 }
+        u8 { n[X] as u8 }
+        i8 { n[X] as i8 }
+        i8 { u[X] as i8 }
+        u64 { n[X] as u64 }
+        i64 { v[X] as i64 + w as i64 }
+        f32 { l as f32 / 3.0 }
+        f64 { n[X] as f64 + m[X] as f64 + w as f64 }
+        u32 { (n[X] as f32 * 1.5) as u32 }
+        f64 { f64::from(n[X]) + f64::from(v[X]) + f64::from(c) }
+        i64 { i64::from(m[X]) + i64::from(q[X]) }
+        i32 { i32::from(m[X]) - 3 }
+        i64 { 3_000_000_000 as i64 + l }
+        f64 { (u8::MAX as i32 + i32::MIN / 2) as f64 }
+        u32 { u32::BITS - 1 + (i8::MIN as i32 + 200) as u32 }
+        u64 { if c { u64::MAX } else { 18_446_744_073_709_551_615 } }
+    }
+}
+
+#[test]
+fn functions_of_floats_are_the_standard_librarys() {
+    agree! { (u v n m q s a b i l w c p)
+        f64 { u[X].min(u[Y]) + 0.0 }
+        f64 { f64::max(u[X], 2.0) + 0.0 }
+        f64 { u[X].floor() + u[Y].ceil() * 3.0 + u[Z].trunc() / 7.0 + u[-X].round() }
+        f32 { v[X].floor() + v[Y].round() }
+        f64 { u[X].copysign(2.0 - m[X] as f64) }
+        f64 { u[X].clamp(-1.0, 1.5) }
+        f32 { v[X].clamp(-1.0, 1.5) }
+        f64 { u[X].signum() }
+        f32 { v[X].signum() }
+        f64 { u[X].recip() + u[Y].fract() }
+        f64 { u[X] % u[Y] }
+        f64 { u[X].rem_euclid(u[Y]) }
+        f64 { u[X].div_euclid(u[Y]) }
+        f32 { v[X].rem_euclid(3.0) + v[Y].div_euclid(-0.7) }
+        bool { u[X].is_nan() || u[Y].is_infinite() && !u[Z].is_finite() }
+        bool { (u[X] * u[X]).is_sign_positive() == (2.0 - m[X] as f64).is_sign_negative() }
+        f64 { u[X].to_degrees() - u[Y].to_radians() }
+        f32 { v[X].to_degrees() - v[Y].to_radians() }
+        u64 { u[X].abs().min(5.0).to_bits() >> 3 }
+        f32 { f32::from_bits(v[X].abs().min(5.0).to_bits() ^ 1) }
+        f64 { u[X].powi(2) + u[Y].powi(3) - u[Z].powi(0) }
+        f64 { u[X].powi(7) }
+        f64 { u[X].powi(13) }
+        f64 { u[X].powi(-5) }
+        f32 { v[X].powi(1) * v[Y].powi(-1) + v[Z].powi(6) }
+        f64 { let mut t = 0.0; for k in 0..6 { t += u[X].powi(k) * b; } t }
+    }
+}
+
+#[test]
+fn transcendental_functions_are_the_standard_librarys() {
+    agree! { (u v n m q s a b i l w c p)
+        f64 { u[X].exp() + u[Y].abs().ln() + u[X].exp2() }
+        f64 { u[X].abs().log2() + u[Y].abs().log10() + u[Z].abs().log(3.0) }
+        f64 { u[X].sin() * u[Y].cos() - u[Z].tan() }
+        f64 { a.asin() + a.acos() + u[X].atan() + u[X].atan2(u[Y]) }
+        f64 { a.sinh() + a.cosh() + u[X].tanh() + u[X].cbrt() + u[X].hypot(b) }
+        f32 { v[X].sin() + v[Y].exp() + v[Z].powf(0.5) }
+        f64 { u[X].abs().powf(b) }
+        f64 { let (sin, cos) = u[X].sin_cos(); sin / cos }
+    }
+}
+
+#[test]
+fn functions_of_integers_are_the_standard_librarys() {
+    agree! { (u v n m q s a b i l w c p)
+        i32 { n[X].abs() + n[X].min(n[Y]) - n[Z].max(3) }
+        i32 { n[X].signum() * n[Y].clamp(-5, 7) }
+        i32 { n[X].rem_euclid(7) + n[Y].rem_euclid(-3) }
+        i32 { n[X].div_euclid(7) + n[Y].div_euclid(-3) }
+        u8 { m[X].rem_euclid(5) + m[Y].div_euclid(2) }
+        u32 { n[X].abs_diff(n[Y]) + w.abs_diff(7) }
+        u8 { m[X].abs_diff(m[Y]) }
+        u32 { n[X].unsigned_abs() }
+        i32 { n[X].pow(3) - i32::pow(n[Y], 2) + n[Z].pow(0) }
+        u8 { m[X].wrapping_mul(100).wrapping_sub(m[Y]).wrapping_add(250) }
+        i32 { n[X].wrapping_mul(1_000_000_007).wrapping_neg() }
+        bool { n[X].is_positive() || n[Y].is_negative() }
+        i32 { std::cmp::max(n[X], 0) - std::cmp::min(i, n[Y]) }
+        i32 { i32::abs(n[X]) + i32::max(2, n[Y]) }
+    }
+}
+
+#[test]
+fn variables_change_at_run_time() {
+    agree! { (u v n m q s a b i l w c p)
+        f64 { let mut t = 0; for d in [X, -X, Y, -Y, Z, -Z] { if n[d] > 0 { t += 1; } } t as f64 * a }
+        i32 { let mut t = 0; let mut k = 0; for d in [X, Y, Z] { k += 1; t += k * n[d]; } t }
+        bool { let mut found = false; for d in [X, Y, Z] { if n[d] == 3 { found = true; } } found }
+        f64 { let mut e = [0.0; 3]; e[0] = u[X]; e[1] += u[Y]; for k in 0..3 { e[k] += a; } e[0] + e[1] * e[2] }
+        i32 { let mut e = [0; 2]; e[1] = n[X]; e[0] += e[1]; e[0] * 3 + e[1] }
+        f64 { let mut e = [a, b]; e = [e[1], e[0]]; e[0] / e[1] }
+        f64 { let mut t = (a, n[X]); t.0 += b; t.1 *= 2; t.0 + t.1 as f64 }
+        f64 { let mut e = [[a; 2]; 2]; e[1][0] = b; let r = e[1]; e[1][0] = 7.0; r[0] + e[1][1] + e[1][0] }
+        f64 { let mut t = a; for x in [t, t, b] { t += x; } t }
+        f64 { let mut e = [a, b]; let f = e; e[0] = 1.0; f[0] + e[0] }
+        f64 { let mut e = [a, b]; for x in e.iter() { } for k in 0..2 { if c { e[k] = 0.5; } } e[0] - e[1] }
+        u32 { let mut h = w; for d in [X, Y] { h = (h ^ n[d] as u32).wrapping_mul(16_777_619); } h }
+        f64 { let mut t = a; { let y = &t; } let y = t; t = 2.0; y + t }
+        f64 { let mut d = X; let mut t = 0.0; for k in 0..3 { t += u[d]; d = d + Y; } t }
+        f64 { let (mut x, mut y) = (a, 0); if c { y = 3; } x += y as f64; x }
+    }
+}
+
+#[test]
+fn returns_leave_early() {
+    agree! { (u v n m q s a b i l w c p)
+        f64 { if c { return u[X]; } u[Y] }
+        f64 { if c { return u[X]; } else { return u[Y]; } }
+        f64 { if c { if q[X] { return a; } } b }
+        f64 { let mut t = a; if c { if q[X] { return t; } t += 1.0; } else if q[Y] { t *= 2.0; } t + b }
+        f64 { let mut t = a; if c { t = 2.0; if q[X] { return t; } t = 3.0; } t }
+        i32 { for d in [X, Y, Z] { if n[d] > 10 { return n[d]; } } -1 }
+        i32 { for d in [X, Y, Z] { if n[d] > 0 { if n[-d] > 0 { return n[d]; } } } i }
+        f64 { let x = if c { if q[X] { return 1.0; } a } else { b }; x * 2.0 }
+        f64 { let x = if c { return 1.0; } else { b }; x * 2.0 }
+        f64 { let x = if c { a } else { return b; }; let y = if q[X] { x } else { return x + 1.0; }; x + y }
+        f64 { let f = |x: f64| { if x > 0.0 { return x; } -2.0 * x }; f(u[X]) + f(u[Y]) }
+        f64 { fn f(x: f64, k: i32) -> f64 { if k > 0 { if x > 0.0 { return x; } } x * k as f64 } f(a, 2) + f(b, i) }
+        f64 { let f = |x: f64| -> (f64, i32) { if x > 0.0 { return (x, 1); } (0.0, 2) }; let (x, k) = f(a); x * k as f64 }
+        f64 { const DEEP: bool = true; if DEEP { return a; } b }
+        f64 { let mut k = 0; if c { return a; } k += 1; u[k * X] }
+        bool { if n[X] == n[Y] { return true; } if n[Y] == n[Z] { return q[X]; } false }
+        f64 { match n[X] { 0 => return a, 1..=5 => {} _ => if c { return b; } } u[X] }
+        f64 { let mut t = 0.0; for d in [X, Y] { if u[d] > 50.0 { return t; } t += u[d]; if q[d] { if c { return -t; } } } t + 0.5 }
+        f64 { let f = |d: Offset| { for k in 1..3 { if q[k * d] { return u[k * d]; } } u[HERE] }; if f(X) > a { return f(Y); } f(Z) }
+    }
+}
+
+#[test]
+fn matches_choose() {
+    agree! { (u v n m q s a b i l w c p)
+        i32 { match n[X] { 0 => 5, 1 | 2 => 6, 3..=9 => 7, -5..0 => n[Y], _ => 9 } }
+        f64 { match c { true => a, false => b } }
+        f64 { match (c, q[X]) { (true, true) => a, (true, false) => b, (false, _) => 3.0 } }
+        i32 { match n[X] { ..-3 => 1, k @ -3..=3 => k * 2, other => other + 1 } }
+        f64 { const FLUID: u8 = 0; const WALL: u8 = 1; match m[X] { FLUID => u[X], WALL => -u[X], _ => 0.0 } }
+        f64 { let mut t = a; match n[X] % 3 { 0 => t += 1.0, 1 => { t *= 2.0; } _ => {} } t }
+        f64 { let mut t = 0.0; for k in 0..4 { t += match k { 0 => a, 1 | 2 => b, _ => u[X] } * k as f64; } t }
+        u32 { match w { u32::MAX => 0, 0..=10 => 1, 11.. => 2 } }
+        bool { match n[X] > 0 { true => q[X], false => c } }
+        i32 { let mut k = n[X]; match k { 3 => k = 4, 4 => k = 5, _ => k = 0 } k }
+    }
+}
+
+#[test]
+fn tables_are_indexed_at_run_time() {
+    agree! { (u v n m q s a b i l w c p)
+        f64 { const W: [f64; 12] = [0.5, -1.0, 2.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 1.0 / 3.0, 10.0, 11.0]; W[m[X] as usize] }
+        i32 { let t = [3, 1, 4, 1, 5]; t[n[X].rem_euclid(5) as usize] - t[2] }
+        bool { const ALIVE: [bool; 3] = [false, true, true]; ALIVE[(m[X] % 3) as usize] }
+        f32 { let t = [0.1, 0.2]; t[c as usize] * v[X] }
+        u8 { const T: [[u8; 2]; 2] = [[1, 2], [3, 4]]; T[1][(m[X] & 1) as usize] + T[0][q[X] as usize] }
+        f64 { let t = [1.0, 2.0, 4.0]; let f = |t: &[f64; 3], k: u8| t[(k % 3) as usize]; f(&t, m[X]) + f(&t, m[Y]) }
+    }
+}
+
+#[test]
+fn points_fields_and_conditions() {
+    agree! { (u v n m q s a b i l w c p)
+        f64 { if (p.i + p.j + p.k) % 2 == 0 { u[X] } else { u[Y] } }
+        f64 { let r = (p.i - 3) as f64; r * r + p.k as f64 }
+        f64 { let mut t = 0.0; for f in s { t += f[X] - f[-X]; } t }
+        f64 { let div = |f: &[Field<f64>; 2]| f[0][X] + f[1][Y]; div(s) * s.len() as f64 }
+        f64 { let mut t = 0.0; for (f, d) in s.iter().zip([X, Z]) { t += f[d]; } t }
+        f64 { if q[X] && n[X] != 0 && 100 / n[X] > 3 { a } else { b } }
+        f64 { let mut t = 0.0; for k in 0..3i32 { if k > 0 && n[k * X] > 0 { t += 1.0; } } t }
+        bool { let far = p.i > 3; let all = far && true; all || false }
+        bool { (n[X], c) == (n[Y], true) }
+        bool { (n[X], m[X]) != (i, 3) }
+    }
+}
+
+#[test]
+fn several_results_agree() {
+    fn split(n: &Field<i32>, a: f64, c: bool) -> (f64, i32) {
+        if c {
+            return (a, n[X]);
+        }
+        (2.0, 3)
+    }
+    hold("(f64, i32)", "{ if c { return (a, n[X]); } (2.0, 3) }", |world| {
+        let (first, second) = split(&world.n, world.a, world.c);
+        vec![first.bits(), second.bits()]
+    });
+}

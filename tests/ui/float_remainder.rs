@@ -1,8 +1,0 @@
-use polyhalo::prelude::*;
-
-#[stencil]
-fn kernel(u: &Field<f64>, a: f64) -> f64 {
-    u[HERE] % a
-}
-
-fn main() {}
