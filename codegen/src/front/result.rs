@@ -20,8 +20,11 @@ pub enum Shape {
     Array(usize),
 }
 
-/// The most results of one function.
+/// The most results of one function, as an array.
 pub(super) const MAX_RESULTS: usize = 64;
+
+/// The most results in a tuple: so many targets can a step take as one.
+const MAX_TUPLE: usize = 12;
 
 /// The declared result.
 pub(super) struct Declared {
@@ -45,6 +48,9 @@ impl Front {
             let written = tidy_type(ty);
             let help = match written.split('<').next() {
                 Some("Sum" | "Max" | "Min") => "reductions are not accepted yet; return the value of the point: `f64`",
+                Some(_) if matches!(&**ty, syn::Type::Tuple(tuple) if tuple.elems.len() > MAX_TUPLE) => {
+                    "a tuple has at most 12 results; return an array `[f64; 16]`"
+                }
                 Some("usize" | "isize") => {
                     "its size depends on the machine; return `u64`, `i64` or another type of known size"
                 }
@@ -62,7 +68,7 @@ impl Front {
         match ty {
             syn::Type::Paren(inner) => self.declared(&inner.elem),
             syn::Type::Group(inner) => self.declared(&inner.elem),
-            syn::Type::Tuple(tuple) if (1..=MAX_RESULTS).contains(&tuple.elems.len()) => {
+            syn::Type::Tuple(tuple) if (1..=MAX_TUPLE).contains(&tuple.elems.len()) => {
                 let types: Option<Vec<Type>> = tuple.elems.iter().map(|ty| self.stored_type(ty)).collect();
                 Some(Declared { shape: Shape::Tuple(tuple.elems.len()), types: types? })
             }

@@ -176,6 +176,8 @@ fn signatures_are_fields_scalars_and_a_result() {
     refused_whole("fn k(u: &Field<f64>) { }", &["`k` returns nothing", "-> f64"]);
     refused_whole("fn k(u: &Field<f64>) -> String { u[HERE] }", &["can't return `String`"]);
     refused_whole("fn k<T>(u: &Field<f64>) -> f64 { u[HERE] }", &["generic stencils are not accepted yet"]);
+    let thirteen = format!("fn k(u: &Field<f64>) -> ({}) {{ u[HERE] }}", ["f64"; 13].join(", "));
+    refused_whole(&thirteen, &["can't return", "at most 12 results; return an array"]);
     refused_whole("async fn k(u: &Field<f64>) -> f64 { u[HERE] }", &["can't be `async`"]);
     refused_whole("unsafe fn k(u: &Field<f64>) -> f64 { u[HERE] }", &["can't be `unsafe`"]);
     refused_whole("extern \"C\" fn k(u: &Field<f64>) -> f64 { u[HERE] }", &["has no ABI"]);
@@ -187,4 +189,15 @@ fn several_mistakes_are_reported_at_once_and_each_once() {
     let source = "fn k(u: &Field<f64>) -> f64 { let f = |d: Offset| u[d] * q; f(X) + f(Y) + p + u[0] }";
     let wrong = compiled(source).err().unwrap();
     assert_eq!(wrong.len(), 3, "{wrong:?}");
+}
+
+#[test]
+fn a_stencil_has_a_size() {
+    let twice = |n: usize| format!("let f{n} = |x: f64| f{0}(x) + f{0}(x + 1.0);", n - 1);
+    let chain: String = (1..40).map(twice).collect();
+    refused(&format!("let f0 = |x: f64| x * a; {chain} f39(b)"), &["more than 50000 operations", "fewer turns"]);
+    let loops = "let mut s = 0.0; for i in 0..4000 { for j in 0..4000 { s += i as f64 * a + j as f64; } } s";
+    refused(loops, &["more than 50000 operations"]);
+    let empty = "for i in 0..4000 { for j in 0..4000 { for k in 0..4000 { } } } a";
+    refused(empty, &["more than 200000 turns in all"]);
 }
