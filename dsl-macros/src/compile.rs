@@ -6,8 +6,6 @@ use polyhalo_codegen::Verified;
 use polyhalo_codegen::emit::{Code, CudaC, Emitter, HipC, NativeRust, OpenClC, SpirV};
 use polyhalo_codegen::offline::{Cache, Outcome, clang, nvrtc};
 
-/// The oldest virtual architecture that is compiled for: PTX for it runs on every later GPU.
-const CUDA_ARCH: u32 = 70;
 /// AMD architectures that get a code object.
 const HIP_ARCHS: [&str; 3] = ["gfx90a", "gfx942", "gfx1100"];
 
@@ -27,7 +25,7 @@ pub(crate) fn compile(kernel: &Verified) -> Result<Compiled, String> {
     let cuda = text(&CudaC, kernel);
     let hip = text(&HipC, kernel);
     let cache = Cache::open(Some(Path::new(env!("OUT_DIR"))));
-    let ptx = match nvrtc::ptx(&cache, &cuda, &kernel.name, CUDA_ARCH, kernel.contract) {
+    let ptx = match nvrtc::ptx(&cache, &cuda, &kernel.name, nvrtc::OLDEST_ARCH, kernel.contract) {
         Outcome::Built(ptx) => Some(ptx),
         Outcome::Absent(_) => None,
         Outcome::Rejected(log) => return Err(format!("NVRTC refuses the CUDA C of `{}`:\n{log}", kernel.name)),

@@ -129,15 +129,7 @@ impl Front {
                 let above = op(self, Binary::Gt, raised, high);
                 self.select(above, high, raised, "clamped", place)
             }
-            ("rem_euclid", [b]) => {
-                let b = self.kept(*b, "divisor", place);
-                let remainder = op(self, Binary::Rem, a, b);
-                let remainder = self.kept(remainder, "remainder", place);
-                let (zero, size) = (self.whole(0, b, place), self.call_of(Function::Abs, &[b], place));
-                let negative = op(self, Binary::Lt, remainder, zero);
-                let lifted = op(self, Binary::Add, remainder, size);
-                self.select(negative, lifted, remainder, "remainder", place)
-            }
+            ("rem_euclid", [b]) => self.euclidean_remainder(a, *b, place),
             ("div_euclid", [b]) => {
                 let (a, b) = (self.kept(a, "dividend", place), self.kept(*b, "divisor", place));
                 let quotient = op(self, Binary::Div, a, b);
@@ -175,6 +167,17 @@ impl Front {
         let size = self.call_of(Function::Abs, &[a], place);
         let infinity = self.constant_like(f64::INFINITY, f32::INFINITY, a, place);
         self.binary_of(op, size, infinity, place)
+    }
+
+    /// The remainder that is not negative, of floats and signed integers alike.
+    fn euclidean_remainder(&mut self, a: Number, b: Number, place: Place) -> Number {
+        let b = self.kept(b, "divisor", place);
+        let remainder = self.binary_of(Binary::Rem, a, b, place);
+        let remainder = self.kept(remainder, "remainder", place);
+        let (zero, size) = (self.whole(0, b, place), self.call_of(Function::Abs, &[b], place));
+        let negative = self.binary_of(Binary::Lt, remainder, zero, place);
+        let lifted = self.binary_of(Binary::Add, remainder, size, place);
+        self.select(negative, lifted, remainder, "remainder", place)
     }
 
     /// The quotient that leaves no negative remainder, from the one rounded towards zero.
@@ -231,15 +234,7 @@ impl Front {
             ("rem_euclid" | "div_euclid", [b]) if self.types.decide(var).family() == Family::Unsigned => {
                 op(self, if name == "rem_euclid" { Binary::Rem } else { Binary::Div }, a, *b)
             }
-            ("rem_euclid", [b]) => {
-                let b = self.kept(*b, "divisor", place);
-                let remainder = op(self, Binary::Rem, a, b);
-                let remainder = self.kept(remainder, "remainder", place);
-                let (zero, size) = (self.whole(0, b, place), self.call_of(Function::Abs, &[b], place));
-                let negative = op(self, Binary::Lt, remainder, zero);
-                let lifted = op(self, Binary::Add, remainder, size);
-                self.select(negative, lifted, remainder, "remainder", place)
-            }
+            ("rem_euclid", [b]) => self.euclidean_remainder(a, *b, place),
             ("div_euclid", [b]) => {
                 let (a, b) = (self.kept(a, "dividend", place), self.kept(*b, "divisor", place));
                 let quotient = op(self, Binary::Div, a, b);

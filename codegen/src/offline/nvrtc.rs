@@ -34,6 +34,9 @@ const INSIDE: [&str; 7] = [
     "nvidia/cu13/lib",
 ];
 
+/// The virtual architecture that kernels are compiled for: PTX for it runs on every later GPU.
+pub const OLDEST_ARCH: u32 = 70;
+
 /// PTX for `source`, from the cache or from the NVRTC library of this machine.
 pub fn ptx(cache: &Cache, source: &str, name: &str, arch: u32, contract: bool) -> Outcome<String> {
     let nvrtc = match find() {

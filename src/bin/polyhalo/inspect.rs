@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use polyhalo_codegen::emit::{Code, CudaC, EMITTERS, Emitter, Target, text::ir::show};
+use polyhalo_codegen::emit::{Code, CudaC, EMITTERS, Emitter, Target, text::ir};
 use polyhalo_codegen::front::{Compiled, SourceKernel, kernels_of_file};
 use polyhalo_codegen::ir::Axis;
 use polyhalo_codegen::offline::{Cache, Outcome, nvrtc};
@@ -210,10 +210,16 @@ fn emit(target: Target, compiled: &Compiled) -> Code {
 fn form(show: Show, kernel: &SourceKernel, compiled: &Compiled, text: &str) -> Result<String, String> {
     match show {
         Show::Rust => Ok(kernel.text(text)),
-        Show::Ir => Ok(show_ir(compiled)),
+        Show::Ir => Ok(ir::show(&compiled.kernel)),
         Show::Ptx => {
             let cuda = CudaC.emit(&compiled.kernel).readable();
-            match nvrtc::ptx(&Cache::open(None), &cuda, &compiled.kernel.name, 70, compiled.kernel.contract) {
+            match nvrtc::ptx(
+                &Cache::open(None),
+                &cuda,
+                &compiled.kernel.name,
+                nvrtc::OLDEST_ARCH,
+                compiled.kernel.contract,
+            ) {
                 Outcome::Built(ptx) => Ok(ptx),
                 Outcome::Absent(reason) | Outcome::Rejected(reason) => Err(reason),
             }
@@ -223,10 +229,6 @@ fn form(show: Show, kernel: &SourceKernel, compiled: &Compiled, text: &str) -> R
         }
         Show::All => unreachable!("`all` is taken apart before"),
     }
-}
-
-fn show_ir(compiled: &Compiled) -> String {
-    show(&compiled.kernel)
 }
 
 /// Parameters, halos with the lines that ask for them, and costs.
