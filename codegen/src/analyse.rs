@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ir::{
-    Axis, BinaryKind, Exactness, Expr, ExprKind, Field, Function, Id, Kernel, Offset, Place, Role, Stmt, Unary,
+    Axis, BinaryKind, Exactness, Expr, ExprKind, Field, Function, Id, Kernel, Offset, Output, Place, Stmt, Unary,
 };
 use crate::verify::{Verified, operands};
 
@@ -50,13 +50,18 @@ pub struct Analysis {
     pub footprints: Vec<Footprint>,
     /// Distinct (field, offset) pairs that are read.
     pub loads: usize,
-    /// Values written per point.
+    /// Values written per point; a fold writes none.
     pub stores: usize,
     /// Floating-point operations per point: + - * / % negation, square root; a fused multiply-add counts 2, a function
-    /// that vendors compute each in their own way counts 1. Both branches of an `if` count.
+    /// that vendors compute each in their own way counts 1, and so does folding a float into a sum, a largest or a
+    /// least value. Both branches of an `if` count.
     pub flops: usize,
-    /// The least memory traffic per point in bytes: each field read once, each result written once.
+    /// The least memory traffic per point in bytes: each field read once, each value written once. A field that lacks an
+    /// axis counts 0, since its cells serve many points and stay in cache, and so does a fold, of which a row leaves one
+    /// value.
     pub bytes: usize,
+    /// Whether some result is folded over all points.
+    pub folds: bool,
     /// Whether it asks for the global index of its point.
     pub uses_index: bool,
     /// The functions used whose results may differ from vendor to vendor, in order.
@@ -64,9 +69,12 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Flops per byte at the least traffic.
+    /// Flops per byte at the least traffic; infinite for a kernel without any.
     pub fn intensity(&self) -> f64 {
-        self.flops as f64 / self.bytes as f64
+        match self.bytes {
+            0 => f64::INFINITY,
+            bytes => self.flops as f64 / bytes as f64,
+        }
     }
 }
 
@@ -93,23 +101,20 @@ pub fn analyse(kernel: &Verified) -> Analysis {
     let read: usize = kernel
         .fields
         .enumerate()
-        .filter(|(id, _)| !footprints[id.index()].reads.is_empty())
+        .filter(|(id, field)| field.is_whole() && !footprints[id.index()].reads.is_empty())
         .map(|(_, field)| field.ty.bytes())
         .sum();
-    let written: usize = kernel
-        .outputs
-        .iter()
-        .map(|output| match output.role {
-            Role::Value => output.ty.bytes(),
-            Role::Sum | Role::Max | Role::Min => unreachable!("verified: results are values"),
-        })
-        .sum();
+    let (folded, values): (Vec<&Output>, Vec<&Output>) =
+        kernel.outputs.iter().partition(|output| output.role.is_fold());
+    let written: usize = values.iter().map(|output| output.ty.bytes()).sum();
+    flops += folded.iter().filter(|output| output.ty.is_float()).count();
     Analysis {
         loads: footprints.iter().map(|footprint| footprint.reads.len()).sum(),
         footprints,
-        stores: kernel.outputs.len(),
+        stores: values.len(),
         flops,
         bytes: read + written,
+        folds: !folded.is_empty(),
         uses_index,
         vendor_functions: vendor_functions.into_iter().collect(),
     }
@@ -196,6 +201,23 @@ mod tests {
         let facts =
             facts("fn k(u: &Field<f32>, m: &Field<u8>, v: &Field<f64>) -> (f64, bool) { (u[X] as f64, m[Y] > 3) }");
         assert_eq!((facts.bytes, facts.loads, facts.stores), (4 + 1 + 8 + 1, 2, 2));
+    }
+
+    #[test]
+    fn folds_and_fields_that_lack_an_axis_cost_no_traffic() {
+        let check = |signature: &str, body: &str, expected: (usize, usize, usize, usize, bool)| {
+            let found = facts(&format!("fn k({signature} {{ {body} }}"));
+            let found = (found.bytes, found.loads, found.stores, found.flops, found.folds);
+            assert_eq!(found, expected, "{signature} {body}");
+        };
+        check("u: &Field<f64>, s: &FieldX<f64>) -> f64", "u[X] * s[X]", (16, 2, 1, 1, false));
+        check("u: &Field<f64>, s: &FieldYZ<f32>) -> f64", "u[X] * s[Y] as f64", (16, 2, 1, 1, false));
+        check("u: &Field<f64>) -> (f64, Sum<f64>)", "(u[X], Sum(u[X] * u[X]))", (16, 1, 1, 2, true));
+        check("u: &Field<f32>) -> (Max<f32>, Min<f32>)", "(Max(u[X]), Min(u[X]))", (4, 1, 0, 2, true));
+        check("n: &Field<i32>) -> Sum<i64>", "Sum(n[X] as i64)", (4, 1, 0, 0, true));
+        let flat = facts("fn k(s: &FieldZ<f64>) -> Sum<f64> { Sum(s[Z]) }");
+        assert_eq!((flat.bytes, flat.intensity()), (0, f64::INFINITY));
+        assert_eq!(flat.footprints[0].halo(), [[0, 0], [0, 0], [0, 1]]);
     }
 
     #[test]

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use crate::ir::{Axis, Binary, Expr, ExprKind, Field, Function, Id, Kernel, Offset, Param, Stmt, Type, Unary, Value};
 use crate::verify::{Verified, binary_result, operands, unary_result};
 
-/// What a kernel sees at its point.
+/// What a kernel sees at its point, and all that it sees: what its results are folded with, or written to, is for the
+/// caller.
 pub trait Point {
-    /// The value of `field` at `offset` from the point; has the field's type.
+    /// The value of `field` at `offset` from the point; has the field's type. Along an axis that the field lacks it is the
+    /// same everywhere, and the offset is 0.
     fn load(&self, field: Id<Field>, offset: Offset) -> Value;
     /// The value of a scalar; has the parameter's type.
     fn param(&self, param: Id<Param>) -> Value;
@@ -15,7 +17,7 @@ pub trait Point {
     fn index(&self, axis: Axis) -> i32;
 }
 
-/// The kernel's results at one point, in order.
+/// The kernel's results at one point, in order; of a fold, what this point gives to it.
 pub fn interpret(kernel: &Verified, point: &dyn Point) -> Vec<Value> {
     let mut frame = Frame {
         kernel,

@@ -399,6 +399,35 @@ pub struct Field {
     pub place: Place,
 }
 
+impl Field {
+    /// The types of fields, and along which axes (X, Y, Z) they extend.
+    pub const TYPES: [(&'static str, [bool; 3]); 7] = [
+        ("Field", [true, true, true]),
+        ("FieldX", [true, false, false]),
+        ("FieldY", [false, true, false]),
+        ("FieldZ", [false, false, true]),
+        ("FieldXY", [true, true, false]),
+        ("FieldXZ", [true, false, true]),
+        ("FieldYZ", [false, true, true]),
+    ];
+
+    /// Whether it extends along all axes.
+    pub fn is_whole(&self) -> bool {
+        self.axes == [true; 3]
+    }
+
+    /// Its type in Rust: `FieldXY<f64>`.
+    pub fn type_name(&self) -> String {
+        let found = Field::TYPES.iter().find(|(_, axes)| *axes == self.axes);
+        format!("{}<{}>", found.map_or("Field", |(name, _)| name), self.ty)
+    }
+
+    /// The first axis along which `offset` leads and the field does not extend.
+    pub fn leaves(&self, offset: Offset) -> Option<Axis> {
+        Axis::ALL.into_iter().find(|axis| offset.along(*axis) != 0 && !self.axes[*axis as usize])
+    }
+}
+
 /// A scalar parameter, the same at every point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
@@ -434,6 +463,26 @@ pub enum Role {
     Max,
     /// The least over all points is kept.
     Min,
+}
+
+impl Role {
+    /// Those that make one number of the values of all points.
+    pub const FOLDS: [Role; 3] = [Role::Sum, Role::Max, Role::Min];
+
+    /// Whether it makes one number of the values of all points.
+    pub fn is_fold(self) -> bool {
+        self != Role::Value
+    }
+
+    /// The type of such results in Rust, without that of the value: `Sum` of `Sum<f64>`; a value is what it is.
+    pub fn type_name(self) -> Option<&'static str> {
+        match self {
+            Role::Value => None,
+            Role::Sum => Some("Sum"),
+            Role::Max => Some("Max"),
+            Role::Min => Some("Min"),
+        }
+    }
 }
 
 /// One result of the kernel.
@@ -595,7 +644,7 @@ pub enum ExprKind {
     Load {
         /// The field.
         field: Id<Field>,
-        /// The displacement from the point being updated.
+        /// The displacement from the point being updated; none along an axis that the field lacks.
         offset: Offset,
     },
     /// An operation on one operand.
@@ -661,7 +710,8 @@ pub enum Stmt {
         /// Where.
         place: Place,
     },
-    /// Gives a result its value; every path stores each output exactly once.
+    /// Gives a result its value at this point, to be written or folded as its [`Role`] says; every path stores each
+    /// output exactly once.
     Store {
         /// The result.
         output: Id<Output>,

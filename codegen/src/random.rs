@@ -102,12 +102,23 @@ pub struct Limits {
     pub expressions: usize,
     /// Whether functions occur whose results differ from vendor to vendor ([`Exactness::Vendor`]).
     pub vendor: bool,
+    /// Whether fields occur that extend along some axes only ([`Field::axes`]).
+    pub axes: bool,
+    /// Whether results occur that are folded over all points ([`Role::FOLDS`]).
+    pub folds: bool,
+}
+
+impl Limits {
+    /// The default without fields that lack an axis and without folds.
+    pub fn plain() -> Self {
+        Limits { axes: false, folds: false, ..Limits::default() }
+    }
 }
 
 impl Default for Limits {
     /// Two cells, what compiles in a moment, and what gives the same bits everywhere.
     fn default() -> Self {
-        Limits { reach: 2, expressions: 120, vendor: false }
+        Limits { reach: 2, expressions: 120, vendor: false, axes: true, folds: true }
     }
 }
 
@@ -124,7 +135,7 @@ pub fn kernel(name: &str, seed: u64, limits: Limits) -> Verified {
         readable: Vec::new(),
         unread: Vec::new(),
     };
-    draft.signature(limits.reach);
+    draft.signature(limits);
     let outputs: Vec<Id<Output>> = draft.kernel.outputs.ids().collect();
     draft.kernel.body = draft.block(2, &outputs);
     verify(draft.kernel).unwrap_or_else(|wrong| panic!("the generator made an unsound kernel of {seed}: {wrong:?}"))
@@ -158,9 +169,9 @@ struct Draft {
 }
 
 impl Draft {
-    fn signature(&mut self, reach: u32) {
+    fn signature(&mut self, limits: Limits) {
         let place = Place { line: 1, ..Place::default() };
-        let reach = i32::try_from(reach).expect("a few cells");
+        let reach = i32::try_from(limits.reach).expect("a few cells");
         // Some kernels know a single float, as most of a user's do; some know integers only.
         self.numbers = match self.random.below(8) {
             0 | 1 => vec![Type::F64],
@@ -178,9 +189,15 @@ impl Draft {
         let mut name = |random: &mut Random| names.swap_remove(random.below(names.len())).to_owned();
         for _ in 0..1 + self.random.below(4) {
             let ty = self.ty();
-            self.kernel.fields.push(Field { name: name(&mut self.random), ty, axes: [true; 3], place });
+            let name = name(&mut self.random);
+            let axes = match limits.axes && self.random.once_in(4) {
+                true => self.random.pick(&Field::TYPES[1..]).1,
+                false => [true; 3],
+            };
+            self.kernel.fields.push(Field { name, ty, axes, place });
             let sides = [[-reach, reach], [-reach, reach], [-reach, 0], [0, reach], [-1.min(reach), 0], [0, 0]];
-            self.reaches.push([(); 3].map(|()| self.random.pick(&sides)));
+            let within = |random: &mut Random, extends| if extends { random.pick(&sides) } else { [0, 0] };
+            self.reaches.push(axes.map(|extends| within(&mut self.random, extends)));
         }
         for _ in 0..self.random.below(5) {
             let ty = self.ty();
@@ -188,7 +205,11 @@ impl Draft {
         }
         for _ in 0..1 + self.random.below(3) {
             let ty = self.ty();
-            self.kernel.outputs.push(Output { ty, role: Role::Value });
+            let role = match limits.folds && ty.is_number() && self.random.once_in(4) {
+                true => self.random.pick(&Role::FOLDS),
+                false => Role::Value,
+            };
+            self.kernel.outputs.push(Output { ty, role });
         }
         for _ in 0..self.random.below(3) {
             let (ty, name) = (self.ty(), self.random.pick(&LOCALS).to_owned());
@@ -561,14 +582,16 @@ mod tests {
     fn limits_are_kept() {
         for seed in 0..200 {
             for limits in [
-                Limits { reach: 0, expressions: 30, vendor: false },
-                Limits { reach: 3, expressions: 200, vendor: true },
+                Limits { reach: 0, expressions: 30, ..Limits::plain() },
+                Limits { reach: 3, expressions: 200, vendor: true, ..Limits::default() },
             ] {
                 let kernel = kernel("sample", seed, limits);
                 // Once the limit is met, what was begun is completed by leaves.
                 assert!(kernel.exprs.len() <= limits.expressions + 150, "{} expressions", kernel.exprs.len());
                 let halos = analyse(&kernel).footprints.into_iter().flat_map(|footprint| footprint.halo());
                 assert!(halos.flatten().all(|cells| cells <= limits.reach), "seed {seed}");
+                assert!(limits.axes || kernel.fields.iter().all(Field::is_whole), "seed {seed}");
+                assert!(limits.folds || kernel.outputs.iter().all(|output| !output.role.is_fold()), "seed {seed}");
             }
         }
     }
@@ -633,8 +656,10 @@ mod tests {
         let mut count = |what: String| *counts.entry(what).or_insert(0) += 1;
         for kernel in (0..600).map(|seed| kernel("sample", seed, Limits { vendor, ..Limits::default() })) {
             kernel.fields.iter().for_each(|field| count(format!("field of {}", field.ty)));
+            kernel.fields.iter().for_each(|field| count(field.type_name().replace(field.ty.name(), "_")));
             kernel.params.iter().for_each(|param| count(format!("param of {}", param.ty)));
             kernel.outputs.iter().for_each(|output| count(format!("output of {}", output.ty)));
+            kernel.outputs.iter().for_each(|output| count(format!("{:?} of {}", output.role, output.ty)));
             for expr in kernel.exprs.iter() {
                 let of = |id: &Id<Expr>| kernel.exprs[*id].ty;
                 match &expr.kind {
@@ -679,10 +704,14 @@ mod tests {
             for function in Function::ALL.into_iter().filter(|function| function.result(ty).is_some()) {
                 check(format!("{function:?} of {name}"), 2);
             }
+            for role in Role::FOLDS.into_iter().filter(|_| ty.is_number()) {
+                check(format!("{role:?} of {name}"), 2);
+            }
             for to in Type::ALL.into_iter().filter(|to| to.is_number()) {
                 check(format!("{name} as {to}"), 2);
             }
         }
+        Field::TYPES.into_iter().for_each(|(name, _)| check(format!("{name}<_>"), 20));
         Axis::ALL.into_iter().for_each(|axis| check(format!("index along {}", axis.name()), 50));
         ["subnormal", "unbounded", "-0.0"].into_iter().for_each(|what| check(what.into(), 5));
         ["deferred value", "lopsided halo"].into_iter().for_each(|what| check(what.into(), 50));

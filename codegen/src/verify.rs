@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::{
-    Arena, Binary, BinaryKind, Expr, ExprKind, Family, Id, Kernel, Local, Offset, Output, Place, Role, Stmt, Type,
-    Unary,
+    Arena, Binary, BinaryKind, Expr, ExprKind, Family, Field, Id, Kernel, Local, Offset, Output, Place, Role, Stmt,
+    Type, Unary,
 };
 
 /// The largest displacement along an axis that a kernel may read.
@@ -76,14 +76,17 @@ impl Checker<'_> {
             let message = format!("the kernel reads {} fields; at most {MAX_FIELDS} are possible", kernel.fields.len());
             self.refuse(head, message);
         }
-        for field in kernel.fields.iter().filter(|field| field.axes != [true; 3]) {
-            let message = format!("field `{}` extends along some axes only, which is not accepted yet", field.name);
+        for field in kernel.fields.iter().filter(|field| field.axes == [false; 3]) {
+            let message = format!("field `{}` extends along no axis; it should be a scalar", field.name);
             self.refuse(field.place, message);
         }
-        for output in kernel.outputs.iter() {
+        for (id, output) in kernel.outputs.enumerate() {
             match output.role {
                 Role::Value => {}
-                Role::Sum | Role::Max | Role::Min => self.refuse(head, "reductions are not accepted yet"),
+                Role::Sum | Role::Max | Role::Min if output.ty.is_number() => {}
+                Role::Sum | Role::Max | Role::Min => {
+                    self.refuse(head, format!("result {} is a fold of {}, which is no number", id.index(), output.ty));
+                }
             }
         }
         for table in kernel.tables.iter() {
@@ -122,7 +125,7 @@ impl Checker<'_> {
             ExprKind::Param(param) => has_type(&kernel.params, *param, |param| param.ty, expr.ty),
             ExprKind::Local(local) => has_type(&kernel.locals, *local, |local| local.ty, expr.ty),
             ExprKind::Load { field, offset } => {
-                self.offset(expr.place, *offset);
+                self.offset(expr.place, *field, *offset);
                 has_type(&kernel.fields, *field, |field| field.ty, expr.ty)
             }
             ExprKind::Unary(op, _) => unary_result(*op, types[0]) == Some(expr.ty),
@@ -143,7 +146,13 @@ impl Checker<'_> {
         }
     }
 
-    fn offset(&mut self, place: Place, offset: Offset) {
+    fn offset(&mut self, place: Place, field: Id<Field>, offset: Offset) {
+        if let Some(field) = self.kernel.fields.get(field)
+            && let Some(axis) = field.leaves(offset)
+        {
+            let (name, ty, axis) = (&field.name, field.type_name(), axis.name());
+            self.refuse(place, format!("`{name}` is read at {offset}, but a `{ty}` does not extend along {axis}"));
+        }
         if offset.0.iter().any(|cells| cells.abs() > MAX_OFFSET) {
             self.refuse(place, format!("offset {offset} is farther than {MAX_OFFSET} cells"));
         }
@@ -279,7 +288,7 @@ pub fn operands(kind: &ExprKind) -> Vec<Id<Expr>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::{Axis, Field, Function, Table, Value};
+    use crate::ir::{Axis, Function, Table, Value};
 
     fn expr(kernel: &mut Kernel, kind: ExprKind, ty: Type) -> Id<Expr> {
         kernel.exprs.push(Expr { kind, ty, place: Place::default() })
@@ -414,14 +423,44 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_later_is_refused_for_now() {
+    fn fields_are_read_along_their_own_axes_only() {
+        for (name, axes) in Field::TYPES {
+            for axis in Axis::ALL {
+                let (mut kernel, value) = sum();
+                kernel.body.push(store(value));
+                kernel.fields[Id::new(0)].axes = axes;
+                assert!(verify(kernel.clone()).is_ok(), "HERE is within every {name}");
+                let mut offset = Offset::HERE;
+                offset.0[axis as usize] = -2;
+                expr(&mut kernel, ExprKind::Load { field: Id::new(0), offset }, Type::F64);
+                let (inside, axis) = (axes[axis as usize], axis.name());
+                let expected = format!("`u` is read at -2*{axis}, but a `{name}<f64>` does not extend along {axis}");
+                match inside {
+                    true => assert!(verify(kernel).is_ok(), "{name} extends along {axis}"),
+                    false => check(kernel, &expected),
+                }
+            }
+        }
         let (mut kernel, value) = sum();
         kernel.body.push(store(value));
-        let mut flat = kernel.clone();
-        flat.fields[Id::new(0)].axes = [true, false, true];
-        check(flat, "`u` extends along some axes only");
-        kernel.outputs[Id::new(0)].role = Role::Max;
-        check(kernel, "reductions are not accepted yet");
+        kernel.fields[Id::new(0)].axes = [false; 3];
+        check(kernel, "`u` extends along no axis");
+    }
+
+    #[test]
+    fn numbers_are_folded_and_truth_values_are_not() {
+        for role in Role::FOLDS {
+            for ty in Type::ALL {
+                let (mut kernel, _) = sum();
+                kernel.outputs[Id::new(0)] = Output { ty, role };
+                let value = expr(&mut kernel, ExprKind::Literal(Value::from_bits(ty, 1)), ty);
+                kernel.body.push(store(value));
+                match ty.is_number() {
+                    true => assert!(verify(kernel).is_ok(), "{role:?} of {ty}"),
+                    false => check(kernel, "result 0 is a fold of bool, which is no number"),
+                }
+            }
+        }
     }
 
     #[test]

@@ -79,7 +79,7 @@ fn names<T>(arena: &Arena<T>, name: impl Fn(&T) -> &str) -> Vec<&str> {
     arena.iter().map(name).collect()
 }
 
-/// The name under which a kernel is found in the code of every target.
+/// The name under which a kernel that computes a point per work item is found in the code of every target.
 pub fn entry_point(name: &str) -> String {
     let targets = [Target::Cuda, Target::Hip, Target::OpenCl];
     let name = match shape(&ascii(name.trim_start_matches("r#"))) {
@@ -90,7 +90,8 @@ pub fn entry_point(name: &str) -> String {
     if free(&name) { name } else { format!("{name}_2") }
 }
 
-/// The name of the second entry point that OpenCL C has: a work item computes a row of points.
+/// The name of the entry point in which a work item computes a row of points: OpenCL C has it beside the other, and all
+/// targets have it instead where results are folded.
 pub fn rows_entry_point(name: &str) -> String {
     format!("{}_rows", entry_point(name))
 }
@@ -357,7 +358,7 @@ const RUST: &str = "
 const RUST_NEVER_RAW: &str = "crate self super Self _";
 
 /// What a variable can't hide in the module of a native kernel: constants and structures with a constructor.
-const RUST_MODULE: &str = "PIECE LINE CODE Piece";
+const RUST_MODULE: &str = "PIECE LINE CODE Piece Largest Least";
 
 #[cfg(test)]
 mod tests {

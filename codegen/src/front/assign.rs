@@ -7,7 +7,7 @@ use super::Front;
 use super::report::tidy;
 use super::scope::{Binding, Integer, Site, Val, Variable};
 use crate::Diagnostic;
-use crate::ir::{Id, Local, Place, Stmt};
+use crate::ir::{Expr as IrExpr, ExprKind, Id, Local, Place, Stmt};
 
 impl Front {
     /// What a `let mut` name stands for.
@@ -26,7 +26,14 @@ impl Front {
             value => match self.locals_for(name, &value, place) {
                 Some(variable) => Binding::Variable(variable),
                 None => {
-                    let help = "numbers, bools, and arrays and tuples of them can be `let mut`; give the changed value a new name";
+                    let help = match &value {
+                        Val::Fold(fold) => format!("change the number, and fold it at last: `{}(x)`", fold.name()),
+                        _ => {
+                            "numbers, bools, and arrays and tuples of them can be `let mut`; give the changed value a \
+                              new name"
+                                .to_owned()
+                        }
+                    };
                     self.reporter.refuse(pattern, format!("`{name}` is {} and can't be `mut`", value.describe()), help);
                     Binding::Value(Val::Poison)
                 }
@@ -50,6 +57,7 @@ impl Front {
             Val::Array(items) => Some(Variable::Array(parts(self, items)?)),
             Val::Tuple(items) => Some(Variable::Tuple(parts(self, items)?)),
             Val::Poison | Val::Unit | Val::Offset(_) | Val::Field(_) | Val::Point | Val::Closure(_) => None,
+            Val::Fold(_) => None,
         }
     }
 
@@ -58,7 +66,7 @@ impl Front {
         match variable {
             Variable::Number(local) => {
                 let ty = self.types.locals[local.index()];
-                Val::Number(self.expr_of(crate::ir::ExprKind::Local(*local), ty, place))
+                Val::Number(self.expr_of(ExprKind::Local(*local), ty, place))
             }
             Variable::Array(parts) => Val::Array(parts.iter().map(|part| self.read(part, place)).collect()),
             Variable::Tuple(parts) => Val::Tuple(parts.iter().map(|part| self.read(part, place)).collect()),
@@ -67,6 +75,9 @@ impl Front {
 
     /// `target = value` and `target op= value`.
     pub(super) fn assign(&mut self, target: &Expr, value: Val, whole: &Expr) -> Val {
+        if self.has_returned() {
+            return Val::Poison; // The value has left the function, so nothing is assigned.
+        }
         let Some((path, name)) = root(target) else {
             let help = "only a variable declared by `let mut` can be assigned, or an element of it";
             return self.poison(target, format!("`{}` can't be assigned", tidy(target)), help);
@@ -74,19 +85,33 @@ impl Front {
         let part = !matches!(target, Expr::Path(_) | Expr::Paren(_) | Expr::Group(_) | Expr::Unary(_));
         match (self.scope.find(&name), value) {
             (None, _) => self.unknown_name(path, &name),
-            (_, Val::Poison) | (Some(Binding::Value(Val::Poison) | Binding::Constant(Val::Poison)), _) => Val::Poison,
+            (Some(Binding::Value(Val::Poison) | Binding::Constant(Val::Poison)), _) => Val::Poison,
             (Some(Binding::Value(Val::Field(_))), _) if part => {
                 let help = "a stencil can't write into a field: the new value is what the function returns";
                 self.poison(target, format!("`{}` can't be assigned", tidy(target)), help)
             }
-            (Some(Binding::Value(_)), _) => {
-                self.poison(target, format!("`{name}` is not mutable"), format!("declare it by `let mut {name} = ..`"))
+            (Some(Binding::Value(value)), _) => {
+                let is_parameter = matches!(value, Val::Number(number) if self.is_parameter(number, &name));
+                let help = match is_parameter {
+                    true => format!(
+                        "a parameter is the same at every point; start a variable with it: `let mut {name} = {name};`"
+                    ),
+                    false => format!("declare it with `mut`: `let mut {name} = ..`"),
+                };
+                // What follows is about the value that it would have had.
+                self.scope.rebind(&name, Binding::Value(Val::Poison));
+                self.poison(path, format!("`{name}` is not mutable"), help)
             }
             (Some(Binding::Constant(_)), _) => self.poison(
                 target,
                 format!("`{name}` is a `const`"),
                 format!("start a variable with it: `let mut x = {name};`"),
             ),
+            (Some(Binding::Followed { .. }), Val::Poison) => {
+                self.scope.rebind(&name, Binding::Value(Val::Poison));
+                Val::Poison
+            }
+            (Some(Binding::Variable(_)), Val::Poison) => Val::Poison,
             (Some(Binding::Variable(variable)), value) => {
                 let place = self.reporter.place(whole);
                 let Some(variable) = self.part_of(variable, target) else { return Val::Poison };
@@ -109,6 +134,11 @@ impl Front {
                 self.follow(name, old, new, conditions, site, target)
             }
         }
+    }
+
+    /// Whether a number is the scalar parameter of this name.
+    fn is_parameter(&self, number: Id<IrExpr>, name: &str) -> bool {
+        matches!(self.kernel.exprs[number].kind, ExprKind::Param(param) if self.kernel.params[param].name == name)
     }
 
     /// A new value for what is followed at compile time, if it still can be.

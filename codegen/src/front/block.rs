@@ -5,11 +5,13 @@ use syn::ext::IdentExt;
 use syn::{Block, Expr, ExprForLoop, Item, Pat, Stmt as SynStmt};
 
 use super::Front;
+use super::fold::fold_type;
 use super::infer::TypeVar;
-use super::report::tidy;
+use super::report::{tidy, tidy_type};
 use super::scope::{Binding, IntType, Integer, Val};
 use super::signature::Annotation;
-use crate::ir::{Expr as IrExpr, ExprKind, Id, Local, Place, Stmt, Type};
+use super::suggest::type_elsewhere;
+use crate::ir::{Expr as IrExpr, ExprKind, Field, Id, Local, Place, Stmt, Type};
 
 /// More turns than this in one unrolled loop is a mistake, not a stencil.
 pub(super) const MAX_UNROLLED: usize = 4096;
@@ -63,11 +65,25 @@ impl Front {
             Item::Macro(call) => {
                 self.macro_call(&call.mac);
             }
-            other => self.reporter.refuse(
-                other,
-                "this item can't be inside a stencil",
-                "inside a stencil there may be `const`s, nested `fn`s and closures",
-            ),
+            other => {
+                let (what, help) = match other {
+                    Item::Use(_) => (
+                        "`use`",
+                        "write the whole path where it is needed: `std::f64::consts::PI`; other names of the program can't be \
+                         seen",
+                    ),
+                    Item::Static(_) => ("a `static`", "write `const W: [f64; 2] = ..;`"),
+                    Item::Struct(_) | Item::Enum(_) | Item::Union(_) => {
+                        ("a type of your own", "use plain numbers, arrays `[a, b]` and tuples `(a, b)`")
+                    }
+                    Item::Trait(_) | Item::Impl(_) => {
+                        ("methods of your own", "write a nested `fn` or a closure: `let square = |x: f64| x * x;`")
+                    }
+                    Item::Type(_) => ("another name for a type", "write the type itself"),
+                    _ => ("this item", "inside a stencil there may be `const`s, nested `fn`s and closures"),
+                };
+                self.reporter.refuse(other, format!("{what} can't be inside a stencil"), help);
+            }
         }
     }
 
@@ -114,9 +130,14 @@ impl Front {
             (value, syn::Type::Paren(inner)) => self.annotated(value, Some(&inner.elem), tokens),
             (value, syn::Type::Group(inner)) => self.annotated(value, Some(&inner.elem), tokens),
             (
-                value @ (Val::Array(_) | Val::Tuple(_) | Val::Integer(_) | Val::Number(_)),
+                value @ (Val::Array(_) | Val::Tuple(_) | Val::Integer(_) | Val::Number(_) | Val::Fold(_)),
                 syn::Type::Reference(inner),
             ) => self.annotated(value, Some(&inner.elem), tokens),
+            (Val::Fold(fold), ty) => self.annotated_fold(fold, ty),
+            (value @ (Val::Number(_) | Val::Integer(_) | Val::Truth(_)), ty) if fold_type(ty).is_some() => {
+                self.not_folded(&value, ty, tokens)
+            }
+            (Val::Field(field), ty) => self.annotated_field(field, ty, tokens),
             (Val::Array(items), syn::Type::Array(array)) => {
                 Val::Array(items.into_iter().map(|item| self.annotated(item, Some(&array.elem), tokens)).collect())
             }
@@ -131,18 +152,70 @@ impl Front {
                 match int {
                     Some(ty) if ty.holds(integer.value) => Val::Integer(Integer { value: integer.value, ty: Some(ty) }),
                     Some(_) => self.poison(tokens, format!("{} does not fit into `{}`", integer.value, tidy(path)), ""),
-                    // rustc knows the type; if it is a float it will say so.
-                    None => Val::Integer(integer),
+                    None => self.annotated_integer(integer, ty, tokens),
                 }
+            }
+            (Val::Number(_) | Val::Array(_) | Val::Tuple(_) | Val::Truth(_), syn::Type::Path(path))
+                if matches!(self.annotation(ty), Annotation::Unknown) =>
+            {
+                self.unknown_type(ty, &tidy_type(ty), path)
             }
             (Val::Number(number), ty) => {
                 if let Annotation::Scalar(ty) = self.annotation(ty) {
                     let place = self.reporter.place(tokens);
-                    self.expect_type(number, ty, place);
+                    if !self.expect_type(number, ty, place) {
+                        return Val::Poison;
+                    }
                 }
                 Val::Number(number)
             }
             (value, _) => value,
+        }
+    }
+
+    /// An integer known at compile time held against a type that is none of integers.
+    fn annotated_integer(&mut self, integer: Integer, ty: &syn::Type, tokens: &impl ToTokens) -> Val {
+        match (self.annotation(ty), ty) {
+            (Annotation::Scalar(scalar), _) => {
+                let (place, wanted) = (self.reporter.place(tokens), self.types.known(scalar));
+                self.number(&Val::Integer(integer), Some(wanted), place).map_or(Val::Poison, Val::Number)
+            }
+            (_, syn::Type::Path(path)) => self.unknown_type(ty, &tidy_type(ty), path),
+            _ => Val::Integer(integer),
+        }
+    }
+
+    /// A type whose name means nothing here; rustc may know it, but then the devices would compute something else.
+    fn unknown_type(&mut self, ty: &syn::Type, written: &str, path: &syn::TypePath) -> Val {
+        let last = path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
+        let help = match last.as_str() {
+            "Option" | "Result" => "a value is always there: write the type of the number itself, `f64`".to_owned(),
+            "Vec" | "Box" | "String" => "memory can't be allocated in a stencil; use an array, `[f64; 3]`".to_owned(),
+            "i16" | "u16" | "i128" | "u128" => {
+                "integers of the kernel have 8, 32 or 64 bits: take `i32` or `u32`".to_owned()
+            }
+            last => match type_elsewhere(last) {
+                Some(meant) => format!("in Rust it is `{meant}`"),
+                None => "write the type itself, such as `f64` or `[f64; 3]`; another name for it, `type Real = f64;`, is seen \
+                         only inside of a `#[stencil] mod`"
+                    .to_owned(),
+            },
+        };
+        self.poison(ty, format!("the type `{written}` is not known inside the stencil"), help)
+    }
+
+    /// A field held against a written type.
+    fn annotated_field(&mut self, field: Id<Field>, ty: &syn::Type, tokens: &impl ToTokens) -> Val {
+        let found = &self.kernel.fields[field];
+        let (name, found_type, axes) = (found.name.clone(), found.type_name(), found.axes);
+        match self.annotation(ty) {
+            Annotation::Field(wanted) if wanted.axes != axes => {
+                let message = format!("`{name}` is a `{found_type}`, here a `{}` is taken", wanted.name());
+                let help = format!("write `&{found_type}`, or let a closure take what it is given: `|w| w[HERE]`");
+                self.poison(tokens, message, help)
+            }
+            // The type of a cell is left to rustc.
+            _ => Val::Field(field),
         }
     }
 
@@ -171,8 +244,16 @@ impl Front {
             }
             (pattern, Val::Poison) => self.bind_poison(pattern),
             (pattern, value) => {
-                let message = format!("the pattern `{}` does not fit {}", tidy(pattern), value.describe());
-                let help = "patterns are names, tuples `(a, b)`, arrays `[a, b]`, `&x` and `_`";
+                let message = format!("the pattern `{}` does not fit {}", tidy(pattern), value.sized());
+                let help = match pattern {
+                    Pat::Slice(slice) if slice.elems.iter().any(|part| matches!(part, Pat::Rest(_))) => {
+                        "name each part, with `_` for what is not needed: `[a, _, _]`"
+                    }
+                    Pat::Tuple(tuple) if tuple.elems.iter().any(|part| matches!(part, Pat::Rest(_))) => {
+                        "name each part, with `_` for what is not needed: `(a, _, _)`"
+                    }
+                    _ => "patterns are names, tuples `(a, b)`, arrays `[a, b]`, `&x` and `_`",
+                };
                 self.reporter.refuse(pattern, message, help);
                 self.bind_poison(pattern);
             }
@@ -239,6 +320,10 @@ impl Front {
             Val::Number(number) => Val::Number(self.named(number, name, place)),
             Val::Array(parts) => Val::Array(items(self, parts)),
             Val::Tuple(parts) => Val::Tuple(items(self, parts)),
+            Val::Fold(fold) => {
+                let value = self.named_parts((*fold.value).clone(), name, place);
+                fold.with(value)
+            }
             other => other,
         }
     }
@@ -288,6 +373,9 @@ impl Front {
             let around = self.scope.clone();
             self.scope = around.inner();
             self.bind(&repeat.pat, item);
+            if let Pat::Ident(name) = &*repeat.pat {
+                self.counters.insert(name.ident.to_string());
+            }
             self.block(&repeat.body);
             self.scope = around;
             if self.has_returned() {

@@ -80,6 +80,8 @@ impl Front {
             (Val::Array(a), Val::Array(b)) if a.len() == b.len() => {
                 Val::Array(a.into_iter().zip(b).map(|(a, b)| self.join(a, b, name, then, otherwise, place)).collect())
             }
+            (Val::Fold(yes), Val::Fold(no)) => self.join_folds(yes, no, name, then, otherwise, place),
+            (Val::Fold(fold), other) | (other, Val::Fold(fold)) => self.fold_meets(&fold, &other),
             (Val::Offset(_), Val::Offset(_)) => {
                 let message = "an offset depends on a condition that is only known at run time";
                 let help = "read both and choose between the values: `if c { u[X] } else { u[-X] }`";

@@ -8,9 +8,9 @@ use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::{Expr, ExprCall, ExprClosure, FnArg, ItemFn, Pat};
 
-use super::Front;
-use super::report::tidy;
+use super::report::{counted, tidy};
 use super::scope::{Binding, Closure, Val};
+use super::{Front, tail};
 use crate::ir::ExprKind;
 
 /// Calls nested deeper than this are runaway recursion.
@@ -100,6 +100,11 @@ impl Front {
 
     pub(super) fn call(&mut self, call: &ExprCall) -> Val {
         let name = self.name_hint.take();
+        if let Expr::Path(path) = &*call.func
+            && let Some(role) = self.fold_named(path)
+        {
+            return self.fold(role, path, call);
+        }
         if let Some(path) = Self::is_path_call(&call.func) {
             return self.path_call(call, path);
         }
@@ -110,27 +115,31 @@ impl Front {
             for argument in &call.args {
                 self.eval(argument);
             }
-            let help = self.free_function_help(&name);
-            let place = self.reporter.place(&path.path);
-            let diagnostic = crate::Diagnostic::new(
-                place,
-                format!("the function `{name}` is not known inside the stencil"),
-            )
-            .help(help)
-            .note("a stencil is compiled for other devices from its own text, so it can't see functions outside of it");
-            self.reporter.report(diagnostic);
-            return Val::Poison;
+            return self.unknown_function(path, &name);
         }
         let callee = self.eval(&call.func);
+        if let Val::Field(field) = &callee {
+            let (name, at) = (self.kernel.fields[*field].name.clone(), call.args.iter().collect::<Vec<_>>());
+            if self.are_grid_indices(&at) {
+                return self.indices_refused(&name, at, call);
+            }
+        }
         let arguments = self.eval_all(call.args.iter());
         match callee {
             Val::Closure(closure) => self.call_closure(&closure, arguments, call, name),
             Val::Poison => Val::Poison,
-            other => self.poison(
-                &*call.func,
-                format!("{} can't be called", other.describe()),
-                "closures and nested functions can",
-            ),
+            other => {
+                let written = tidy(&*call.func);
+                let help = match &other {
+                    Val::Field(_) => {
+                        format!("it is read with brackets, at an offset: `{written}[X]`, `{written}[HERE]`")
+                    }
+                    Val::Array(_) => format!("its elements are read with brackets, counted from 0: `{written}[0]`"),
+                    Val::Number(_) | Val::Integer(_) => format!("a product is written with `*`: `{written} * (..)`"),
+                    _ => "closures and nested functions can".to_owned(),
+                };
+                self.poison(&*call.func, format!("{} can't be called", other.describe()), help)
+            }
         }
     }
 
@@ -142,12 +151,8 @@ impl Front {
         name: Option<String>,
     ) -> Val {
         if arguments.len() != closure.parameters.len() {
-            let message = format!(
-                "`{}` takes {} arguments, {} are given",
-                closure.name,
-                closure.parameters.len(),
-                arguments.len()
-            );
+            let (takes, given) = (counted(closure.parameters.len(), "argument"), arguments.len());
+            let message = format!("`{}` takes {takes}, {} given", closure.name, are(given));
             return self.poison(call, message, "give one argument per parameter");
         }
         if closure.active.get() || self.call_depth >= MAX_DEPTH {
@@ -184,16 +189,27 @@ impl Front {
         closure.active.set(true);
         self.call_depth += 1;
         let around = std::mem::replace(&mut self.scope, closure.scope.inner());
+        self.callers.push(around.clone());
         for ((pattern, ty), argument) in closure.parameters.iter().zip(&closure.types).zip(arguments) {
             let argument = self.annotated(argument, ty.as_ref(), pattern);
             self.bind(pattern, argument);
         }
-        let value = self.framed(closure.result.clone(), &closure.body, |front| front.eval(&closure.body));
+        let tokens = match &closure.body {
+            Expr::Block(block) => tail(&block.block),
+            body => body.to_token_stream(),
+        };
+        let value = self.framed(closure.result.clone(), &tokens, |front| front.eval(&closure.body));
         self.scope = around;
+        self.callers.pop();
         self.call_depth -= 1;
         closure.active.set(false);
         value
     }
+}
+
+/// `1 is`, `2 are`.
+fn are(number: usize) -> String {
+    format!("{number} {}", if number == 1 { "is" } else { "are" })
 }
 
 /// The call as a comment: offsets by value, so that `flux(d)` in a loop reads `flux(-X)`.

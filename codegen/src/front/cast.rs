@@ -8,6 +8,7 @@ use super::infer::Kind;
 use super::report::tidy;
 use super::scope::{IntType, Integer, Val};
 use super::signature::Annotation;
+use super::suggest::type_elsewhere;
 use crate::ir::{ExprKind, Type, Value};
 
 impl Front {
@@ -48,15 +49,26 @@ impl Front {
                     _ => self.converted(value, ty, cast),
                 }
             }
+            (Annotation::Unknown, Val::Number(_) | Val::Integer(_) | Val::Truth(_))
+                if let Some(meant) = type_elsewhere(&name).filter(|_| IntType::parse(&name).is_none()) =>
+            {
+                let message = format!("the type `{name}` is not known inside the stencil");
+                self.poison(&*cast.ty, message, format!("in Rust it is `{meant}`"))
+            }
             (_, Val::Number(_)) if IntType::parse(&name).is_some() => self.poison(
                 cast,
                 format!("a value at run time can't be cast to `{name}`"),
                 "integers of the kernel have 8, 32 or 64 bits: take `i32` or `u32`",
             ),
+            (_, Val::Fold(fold)) => {
+                let help = format!("cast the value: `{}(x as {name})`", fold.name());
+                self.fold_refused(cast, format!("{} can't be cast to `{name}`", fold.describe()), help)
+            }
             (_, value) => self.poison(
                 cast,
                 format!("{} can't be cast to `{name}`", value.describe()),
-                "casts are between numbers, and from bools to integers",
+                "casts are between the types of numbers, `f64`, `f32`, `i32` and their like, and from bools to integers; other \
+                 names of types can't be seen",
             ),
         }
     }
@@ -89,8 +101,8 @@ impl Front {
     }
 }
 
-/// Whether rustc gives the operand of a cast the type of the cast.
-fn is_literal(expr: &Expr) -> bool {
+/// Whether it is a literal, perhaps negated; rustc gives such an operand of a cast the type of the cast.
+pub(super) fn is_literal(expr: &Expr) -> bool {
     match expr {
         Expr::Lit(_) => true,
         Expr::Paren(inner) => is_literal(&inner.expr),

@@ -5,10 +5,13 @@ use syn::ext::IdentExt;
 use syn::{Expr, ExprIndex, ExprPath, Member};
 
 use super::Front;
+use super::instances::plain_path;
 use super::report::tidy;
 use super::scope::{Binding, Integer, Val};
+use super::suggest::nearest;
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Axis, ExprKind, Offset, Type};
+use crate::ir::{Axis, ExprKind, Field, Id, Offset, Type};
+use crate::verify::MAX_OFFSET;
 
 impl Front {
     /// Evaluates an expression; what is refused becomes [`Val::Poison`].
@@ -69,23 +72,55 @@ impl Front {
     }
 
     pub(super) fn unknown_name(&mut self, tokens: &impl ToTokens, name: &str) -> Val {
-        let help = match name {
-            "x" | "y" | "z" => format!("offsets are written in capitals: `{}`", name.to_uppercase()),
-            "PI" => "write the whole path: `std::f64::consts::PI`".to_owned(),
-            _ => format!("pass it as a parameter, or move `const {name}: .. = ..;` into the function"),
+        let place = self.reporter.place(tokens);
+        let own_text = "a stencil is compiled for other devices from its own text, so it can't see names outside of it";
+        let (help, note) = match name {
+            "x" | "y" | "z" => (format!("offsets are written in capitals: `{}`", name.to_uppercase()), None),
+            "i" | "j" | "k" => (
+                format!(
+                    "neighbours are read at offsets, `u[X]`, not at indices; the point's own are those of a parameter `p: Point`: `p.{name}`"
+                ),
+                None,
+            ),
+            "Sum" | "Max" | "Min" => (format!("it is called with the value that is to be folded: `{name}(x)`"), None),
+            "pi" | "PI" => ("write the whole path: `std::f64::consts::PI`".to_owned(), None),
+            "None" => ("a stencil always gives a value; choose one by `if`".to_owned(), None),
+            "self" | "Self" => ("a stencil is a free function: pass what it needs as parameters".to_owned(), None),
+            "nx" | "ny" | "nz" => (
+                format!(
+                    "a stencil is written for one point and runs at all of them, so it doesn't know the size of the grid; where it matters, pass it as a scalar: `{name}: i32`"
+                ),
+                None,
+            ),
+            _ if self.is_seen_by_callers(name) => (seen_by_callers(name), None),
+            _ => match nearest(name, self.scope.names()) {
+                Some(near) => (format!("there is `{near}`"), None),
+                None => (
+                    format!("pass it as a parameter, or move `const {name}: .. = ..;` into the function"),
+                    Some(own_text),
+                ),
+            },
         };
-        let diagnostic =
-            Diagnostic::new(self.reporter.place(tokens), format!("`{name}` is not known inside the stencil"))
-                .help(help)
-                .note("a stencil is compiled for other devices from its own text, so it can't see names outside of it");
+        let message = format!("`{name}` is not known inside the stencil");
+        let mut diagnostic = Diagnostic::new(place, message).help(help);
+        diagnostic.note = note.map(str::to_owned);
         self.reporter.report(diagnostic);
         Val::Poison
     }
 
     fn index(&mut self, index: &ExprIndex) -> Val {
+        if let Some((name, at)) = self.read_at_indices(index) {
+            return self.indices_refused(&name, at, index);
+        }
+        if let Expr::Range(range) = &*index.index {
+            return self.slice_refused(range, index);
+        }
         match self.eval_pair(&index.expr, &index.index) {
             (Val::Poison, _) | (_, Val::Poison) => Val::Poison,
             (Val::Field(field), Val::Offset(offset)) => {
+                if let Some(axis) = self.kernel.fields[field].leaves(offset) {
+                    return self.left(field, offset, axis, &index.index);
+                }
                 let place = self.reporter.place(index);
                 let ty = self.types.known(self.kernel.fields[field].ty);
                 Val::Number(self.expr_of(ExprKind::Load { field, offset }, ty, place))
@@ -94,6 +129,16 @@ impl Front {
                 let name = self.kernel.fields[field].name.clone();
                 let message = format!("field `{name}` is indexed by {}, not by an offset", at.describe());
                 let help = match at {
+                    Val::Integer(_) if plain_path(&index.index).is_some() => {
+                        let steps = tidy(&index.index);
+                        format!("say along which axis: `{name}[{steps}*X]` is {steps} cells along X")
+                    }
+                    Val::Point => {
+                        format!("the point itself is `{name}[HERE]`, its neighbours are at offsets: `{name}[X]`")
+                    }
+                    Val::Field(_) => {
+                        format!("read it at an offset: `{name}[X]`; one field can't say where another is read")
+                    }
                     Val::Tuple(_) | Val::Array(_) => format!("write the displacement as a sum: `{name}[X - Y]`"),
                     Val::Integer(Integer { value: 0, .. }) => format!("the point itself is `{name}[HERE]`"),
                     Val::Integer(integer) => {
@@ -121,10 +166,125 @@ impl Front {
                     "use literals, `const`s and `for` variables, cast as needed: `w[i as usize]`",
                 )
             }
-            (base, _) => {
-                self.poison(&*index.expr, format!("{} can't be indexed", base.describe()), "fields and arrays can")
+            (base, at) => {
+                let help = self.not_indexed(&base, &at, index);
+                self.poison(&*index.expr, format!("{} can't be indexed", base.describe()), help)
             }
         }
+    }
+
+    /// The field and the indices of `u[i + 1][j][k]` and `u[(i + 1, j, k)]`, where nothing here is named `i`.
+    fn read_at_indices<'e>(&self, index: &'e ExprIndex) -> Option<(String, Vec<&'e Expr>)> {
+        let mut at: Vec<&Expr> = match &*index.index {
+            Expr::Tuple(tuple) => tuple.elems.iter().collect(),
+            Expr::Array(array) => array.elems.iter().collect(),
+            single => vec![single],
+        };
+        let mut base = &*index.expr;
+        while let Expr::Index(inner) = base {
+            at.insert(0, &inner.index);
+            base = &inner.expr;
+        }
+        let name = plain_path(base)?.unraw().to_string();
+        let is_field = matches!(self.scope.find(&name), Some(Binding::Value(Val::Field(_))));
+        (is_field && at.iter().all(|at| self.grid_index(at).is_some())).then_some((name, at))
+    }
+
+    /// The axis and the displacement in an index as other languages have it: `i`, `j + 1`, `k - 2`.
+    fn grid_index(&self, tokens: &Expr) -> Option<(usize, i32)> {
+        let axis = |expr: &Expr| {
+            let name = plain_path(expr)?.to_string();
+            let axis = ["i", "j", "k"].iter().position(|axis| *axis == name)?;
+            self.scope.find(&name).is_none().then_some(axis)
+        };
+        match tokens {
+            Expr::Paren(inner) => self.grid_index(&inner.expr),
+            Expr::Binary(binary) => {
+                let sign = match binary.op {
+                    syn::BinOp::Add(_) => 1,
+                    syn::BinOp::Sub(_) => -1,
+                    _ => return None,
+                };
+                let Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(cells), .. }) = &*binary.right else { return None };
+                Some((
+                    axis(&binary.left)?,
+                    sign * cells.base10_parse::<i32>().ok().filter(|cells| *cells <= MAX_OFFSET)?,
+                ))
+            }
+            single => Some((axis(single)?, 0)),
+        }
+    }
+
+    /// Says how a read at indices is written.
+    pub(super) fn indices_refused(&mut self, field: &str, at: Vec<&Expr>, tokens: &impl ToTokens) -> Val {
+        let mut offset = Offset::HERE;
+        for (axis, cells) in at.iter().filter_map(|at| self.grid_index(at)) {
+            offset.0[axis] += cells;
+        }
+        let message = format!("the field `{field}` is read at indices, not at an offset");
+        let help = format!("a stencil is written for one point and names its neighbours: write `{field}[{offset}]`");
+        self.poison(tokens, message, help)
+    }
+
+    /// Whether all of these are indices as other languages have them.
+    pub(super) fn are_grid_indices(&self, at: &[&Expr]) -> bool {
+        !at.is_empty() && at.iter().all(|at| self.grid_index(at).is_some())
+    }
+
+    /// `w[1..3]`.
+    fn slice_refused(&mut self, range: &syn::ExprRange, index: &ExprIndex) -> Val {
+        let written = tidy(&index.expr);
+        match self.eval(&index.expr) {
+            Val::Poison => Val::Poison,
+            Val::Field(_) => {
+                let help = format!(
+                    "name each neighbour, `{written}[-X] + {written}[X]`, or loop: `for i in -1..=1 {{ s += {written}[i*X]; }}`"
+                );
+                self.poison(range, format!("the field `{written}` is read at one offset at a time"), help)
+            }
+            _ => {
+                let help = format!("loop over the indices: `for i in {} {{ s += {written}[i]; }}`", tidy(range));
+                self.poison(range, "slices are not part of the stencil language", help)
+            }
+        }
+    }
+
+    /// What to write instead of `base[at]`, where `base` is neither a field nor an array.
+    fn not_indexed(&self, base: &Val, at: &Val, index: &ExprIndex) -> String {
+        let name = plain_path(&index.expr).map(|name| name.unraw().to_string());
+        let hidden = name.filter(|name| self.kernel.fields.iter().any(|field| field.name == *name));
+        match (base, &*index.expr, hidden) {
+            (_, _, Some(name)) => {
+                format!("`{name}` is a variable here that hides the field of this name; give it another name")
+            }
+            (Val::Number(_), Expr::Index(inner), _) if matches!(at, Val::Offset(_)) => {
+                let (field, first, second) = (tidy(&inner.expr), tidy(&inner.index), tidy(&index.index));
+                format!("offsets are added: `{field}[{first} + {second}]`")
+            }
+            (Val::Tuple(_), ..) => "the parts of a tuple are `.0`, `.1`, ..".to_owned(),
+            (Val::Point, ..) => "its global indices are `.i`, `.j` and `.k`".to_owned(),
+            (Val::Closure(_), ..) => "it is called with parentheses: `f(X)`".to_owned(),
+            _ => "fields and arrays can".to_owned(),
+        }
+    }
+
+    /// A read of a field along an axis that it lacks.
+    fn left(&mut self, field: Id<Field>, offset: Offset, axis: Axis, tokens: &Expr) -> Val {
+        let field = &self.kernel.fields[field];
+        let mut within = offset;
+        for axis in Axis::ALL.into_iter().filter(|axis| !field.axes[*axis as usize]) {
+            within.0[axis as usize] = 0;
+        }
+        let (name, axis) = (&field.name, axis.name());
+        let message =
+            format!("`{name}` is read along {axis}, but a `{}` does not extend along {axis}", field.type_name());
+        let help = format!("it is the same everywhere along {axis}: write `{name}[{within}]`");
+        self.poison(tokens, message, help)
+    }
+
+    /// Whether a name is known where the function being inlined is called.
+    pub(super) fn is_seen_by_callers(&self, name: &str) -> bool {
+        self.callers.iter().any(|scope| scope.find(name).is_some())
     }
 
     /// An index known at compile time that names no element.
@@ -163,10 +323,20 @@ impl Front {
             (Val::Tuple(items), Member::Unnamed(at)) if (at.index as usize) < items.len() => {
                 items[at.index as usize].clone()
             }
+            (Val::Fold(fold), member) => {
+                let (name, part) = (fold.name(), tidy(member));
+                let help = format!("give the value a name before it is folded: `let x = ..; {name}(x)`");
+                self.fold_refused(member, format!("`.{part}` of {}", fold.describe()), help)
+            }
             (base, member) => {
                 let message = format!("{} has no part `.{}`", base.describe(), tidy(member));
                 self.poison(member, message, "tuples have `.0`, `.1`, ..")
             }
         }
     }
+}
+
+/// Why a name of the stencil is not known in a function inside of it.
+pub(super) fn seen_by_callers(name: &str) -> String {
+    format!("a nested `fn` sees only its parameters, and a closure what stands above it: pass `{name}` as a parameter")
 }

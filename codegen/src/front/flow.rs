@@ -244,6 +244,10 @@ impl Front {
         match value {
             Val::Tuple(items) => Val::Tuple(all(items)),
             Val::Array(items) => Val::Array(all(items)),
+            Val::Fold(fold) => {
+                let value = self.join_one((*fold.value).clone(), name, branch, other, place);
+                fold.with(value)
+            }
             Val::Number(number) => {
                 if matches!(self.kernel.exprs[number].kind, ExprKind::Literal(_) | ExprKind::Param(_)) {
                     return Val::Number(number);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::report::Reporter;
 use super::scope::IntType;
 use super::table::PendingTable;
+use crate::diagnostic::Diagnostic;
 use crate::interpret::constant;
 use crate::ir::{Expr, ExprKind, Id, Kernel, Place, Table, Type, Value};
 use crate::verify::operands;
@@ -208,8 +209,11 @@ impl Literal {
         match self {
             Literal::Zero => Value::from_bits(ty, 0),
             Literal::Integer(value) => {
-                if !IntType::of(ty).is_some_and(|range| range.holds(*value)) {
-                    reporter.refuse_at(place, format!("{value} does not fit into `{ty}`"));
+                if let Some(range) = IntType::of(ty).filter(|range| !range.holds(*value)) {
+                    let (low, high) = range.range();
+                    let help = format!("a `{ty}` holds {low} to {high}");
+                    let message = format!("{value} does not fit into `{ty}`");
+                    reporter.report(Diagnostic::new(place, message).help(help));
                 }
                 Value::from_bits(ty, *value as u64)
             }

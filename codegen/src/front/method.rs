@@ -4,9 +4,11 @@ use quote::ToTokens;
 use syn::{Expr, ExprCall, ExprMethodCall};
 
 use super::Front;
+use super::expr::seen_by_callers;
 use super::infer::Kind;
-use super::report::tidy;
+use super::report::{counted, tidy};
 use super::scope::{IntType, Integer, Val};
+use super::suggest::{function_elsewhere, nearest};
 use crate::ir::{Expr as IrExpr, ExprKind, Family, Function, Id, Place, Type};
 
 /// The composite methods of floats, for messages.
@@ -53,17 +55,43 @@ impl Front {
             (Val::Integer(_), ..) if integers.is_none() || name == "count_ones" => {
                 self.integer_method_at_run_time(name, &arguments, call, name_tokens)
             }
+            (Val::Fold(fold), ..) => {
+                let message = format!("the method `{name}` of {}", fold.describe());
+                self.fold_refused(name_tokens, message, format!("fold what it gives: `{}(x.{name}(..))`", fold.name()))
+            }
             (Val::Field(field), ..) => {
                 let field = self.kernel.fields[*field].name.clone();
-                let message = format!("the field `{field}` stands where a number is needed");
-                self.poison(call, message, format!("read it at a point: `{field}[HERE].{name}(..)`"))
+                if function_of(name, Kind::Float).is_some() || is_listed(name, FLOAT_METHODS) {
+                    let message = format!("the field `{field}` stands where a number is needed");
+                    return self.poison(call, message, format!("read it at a point: `{field}[HERE].{name}(..)`"));
+                }
+                let help = match name {
+                    "len" | "shape" | "size" | "dim" | "extent" | "cells" | "nx" | "ny" | "nz" => {
+                        "a stencil is written for one point and doesn't know the size of the grid; where it matters, pass it \
+                         as a scalar: `nx: i32`"
+                            .to_owned()
+                    }
+                    _ => format!("a stencil reads a field at offsets, `{field}[X]`, and nothing else"),
+                };
+                self.no_method(name, &format!("the field `{field}`"), name_tokens, help)
             }
             (receiver, ..) => {
                 let help = match receiver {
-                    Val::Integer(_) => {
-                        format!("integers have {INTEGER_METHODS}; convert it for others: `(n as f64).{name}()`")
+                    Val::Integer(_) => match instead(name, Kind::Integer) {
+                        Some(help) => help,
+                        None if is_known(name, Kind::Float) => "convert it, or write it as a float: `2.0`".to_owned(),
+                        None => format!("integers have {INTEGER_METHODS}"),
+                    },
+                    Val::Array(_) if matches!(name, "push" | "extend" | "insert" | "pop" | "resize") => {
+                        "an array has all its elements from the start: `let mut w = [0.0; 3]; w[0] = a;`".to_owned()
                     }
-                    Val::Array(_) => "arrays have `len()`, and `iter()` and its like in `for`".to_owned(),
+                    Val::Array(_) => {
+                        "arrays have `len()`, and `for` runs over them: `let mut s = 0.0; for x in w { s += x; }`"
+                            .to_owned()
+                    }
+                    Val::Tuple(_) => "its parts are `.0`, `.1`, ..".to_owned(),
+                    Val::Offset(_) => "offsets are added, subtracted and multiplied by integers: `2*X - Y`".to_owned(),
+                    Val::Point => "its global indices are `.i`, `.j` and `.k`".to_owned(),
                     _ => "numbers have methods".to_owned(),
                 };
                 let receiver = receiver.describe();
@@ -108,19 +136,25 @@ impl Front {
         if let Some(function) = function_of(name, Kind::Float) {
             return self.apply(function, arguments, call);
         }
-        if !is_composite(name, FLOAT_METHODS) {
-            let help = match name {
-                "exp_m1" => "write `x.exp() - 1.0`".to_owned(),
-                "ln_1p" => "write `(1.0 + x).ln()`".to_owned(),
-                "pow" => "floats have `powi` and `powf`".to_owned(),
-                _ => format!("accepted methods: {}, {FLOAT_METHODS}", function_names(Kind::Float)),
-            };
+        if !is_listed(name, FLOAT_METHODS) {
+            let help = instead(name, Kind::Float)
+                .unwrap_or_else(|| format!("floats have {}, {FLOAT_METHODS}", function_names(Kind::Float)));
             return self.no_method(name, "a float", name_tokens, help);
         }
         let Some(numbers) = self.alike(arguments, place) else { return Val::Poison };
         match self.float_composite(name, numbers[0], &numbers[1..], place) {
             Some(number) => Val::Number(number),
-            None => self.poison(call, format!("`{name}` does not take {} arguments", numbers.len() - 1), ""),
+            None => {
+                let help = match name {
+                    "log" => "`x.log(b)` is the logarithm to the base b; the natural one is `x.ln()`",
+                    "clamp" => "`x.clamp(low, high)` takes both bounds",
+                    "powi" => "`x.powi(2)` takes the exponent",
+                    "rem_euclid" | "div_euclid" => "it takes the divisor",
+                    _ => "it stands behind its argument: `x.recip()`",
+                };
+                let message = format!("`{name}` does not take {}", counted(numbers.len() - 1, "argument"));
+                self.poison(call, message, help)
+            }
         }
     }
 
@@ -147,10 +181,10 @@ impl Front {
         if let Some(function) = function_of(name, Kind::Integer) {
             return self.apply(function, arguments, call);
         }
-        if !is_composite(name, INTEGER_METHODS) {
-            let help = match function_of(name, Kind::Float).is_some() || is_composite(name, FLOAT_METHODS) {
+        if !is_listed(name, INTEGER_METHODS) {
+            let help = match is_known(name, Kind::Float) {
                 true => format!("convert it: `(n as f64).{name}(..)`"),
-                false => format!("accepted methods: {INTEGER_METHODS}"),
+                false => instead(name, Kind::Integer).unwrap_or_else(|| format!("integers have {INTEGER_METHODS}")),
             };
             return self.no_method(name, "an integer", name_tokens, help);
         }
@@ -162,7 +196,7 @@ impl Front {
         }
         match self.integer_composite(name, numbers[0], &numbers[1..], place) {
             Some(number) => Val::Number(number),
-            None => self.poison(call, format!("`{name}` does not take {} arguments", numbers.len() - 1), ""),
+            None => self.poison(call, format!("`{name}` does not take {}", counted(numbers.len() - 1, "argument")), ""),
         }
     }
 
@@ -189,9 +223,14 @@ impl Front {
     fn apply(&mut self, function: Function, arguments: &[Val], call: &dyn ToTokens) -> Val {
         let place = self.reporter.place(&call.to_token_stream());
         if arguments.len() != function.arity() {
-            let message =
-                format!("`{}` takes {} arguments besides its receiver", function.name(), function.arity() - 1);
-            return self.poison(call, message, "");
+            let (name, others) = (function.name(), function.arity() - 1);
+            let message = format!("`{name}` takes {} besides its receiver", counted(others, "argument"));
+            let sample = match others {
+                0 => format!("write `x.{name}()`"),
+                1 => format!("write `a.{name}(b)`"),
+                _ => format!("write `a.{name}(b, c)`"),
+            };
+            return self.poison(call, message, sample);
         }
         let Some(numbers) = self.alike(arguments, place) else { return Val::Poison };
         let var = self.types.exprs[numbers[0].index()];
@@ -249,8 +288,17 @@ impl Front {
             }
             _ => {
                 let message = format!("the function `{}` is not known inside the stencil", tidy(path));
-                let help =
-                    format!("functions of numbers are methods: {}, {FLOAT_METHODS}", function_names(Kind::Float));
+                let help = match names.as_slice() {
+                    ["Offset", ..] => "an offset is written as a sum of directions: `X - 2*Y`, `HERE`",
+                    ["Point", ..] => "the point is a parameter, `p: Point`, with its indices `p.i`, `p.j` and `p.k`",
+                    [.., "Vec" | "Box" | "String" | "Rc" | "Arc" | "HashMap" | "BTreeMap", _] => {
+                        "memory can't be allocated in a stencil; use an array `[a, b, c]`"
+                    }
+                    _ => {
+                        "define the function inside the stencil, as a closure or nested `fn`; kernels share functions in a \
+                         `#[stencil] mod`, and functions of numbers are methods: `x.sqrt()`"
+                    }
+                };
                 self.poison(path, message, help)
             }
         }
@@ -264,13 +312,48 @@ impl Front {
         self.unify(wanted, self.types.exprs[number.index()], place).then_some(number)
     }
 
-    /// What to write instead of a free function of this name.
-    pub(super) fn free_function_help(&self, name: &str) -> String {
-        let method = function_of(name, Kind::Float).is_some() || is_composite(name, FLOAT_METHODS);
-        match method || is_composite(name, INTEGER_METHODS) {
-            true => format!("functions of numbers are methods: `x.{name}()`"),
-            false => format!("define `{name}` inside the stencil, as a closure or nested `fn`"),
-        }
+    /// A call of a function that isn't there.
+    pub(super) fn unknown_function(&mut self, path: &syn::ExprPath, name: &str) -> Val {
+        let place = self.reporter.place(path);
+        let methods = "functions of numbers are methods";
+        let is_method = function_of(name, Kind::Float).is_some() || is_listed(name, FLOAT_METHODS);
+        let (help, note) = if matches!(name, "Some" | "None" | "Ok" | "Err") {
+            ("a stencil always gives a value; choose one by `if`".to_owned(), None)
+        } else if let Some(written) = function_elsewhere(name) {
+            (format!("in Rust it is `{written}`"), None)
+        } else if is_method || is_listed(name, INTEGER_METHODS) {
+            let others = match function_of(name, Kind::Float).map_or(1, Function::arity) {
+                _ if name == "powi" => "2",
+                3 => "b, c",
+                2 => "b",
+                _ => "",
+            };
+            (
+                format!("{methods}: `{}.{name}({others})`", if others.is_empty() || others == "2" { "x" } else { "a" }),
+                None,
+            )
+        } else if self.is_seen_by_callers(name) {
+            (seen_by_callers(name), None)
+        } else if let Some(near) = nearest(name, self.scope.names()) {
+            (format!("there is `{near}`"), None)
+        } else if let Some(near) = nearest(name, names(&[&function_names(Kind::Float), FLOAT_METHODS])) {
+            (format!("{methods}, and there is `x.{near}(..)`"), None)
+        } else {
+            (
+                format!(
+                    "define `{name}` inside the stencil, as a closure or nested `fn`; kernels share functions in a \
+                     `#[stencil] mod`"
+                ),
+                Some(
+                    "a stencil is compiled for other devices from its own text, so it can't see functions outside of it",
+                ),
+            )
+        };
+        let message = format!("the function `{name}` is not known inside the stencil");
+        let mut diagnostic = crate::Diagnostic::new(place, message).help(help);
+        diagnostic.note = note.map(str::to_owned);
+        self.reporter.report(diagnostic);
+        Val::Poison
     }
 
     /// Whether a callee is written as a path to something in a module or type.
@@ -302,6 +385,43 @@ fn function_names(kind: Kind) -> String {
     all.map(|function| format!("`{}`", function.name())).collect::<Vec<_>>().join(", ")
 }
 
-fn is_composite(name: &str, list: &str) -> bool {
-    list.split(", ").any(|listed| listed.trim_matches('`') == name)
+/// The names in a list for messages.
+fn names<'l>(lists: &[&'l str]) -> Vec<&'l str> {
+    lists.iter().flat_map(|list| list.split(", ")).map(|listed| listed.trim_matches('`')).collect()
+}
+
+fn is_listed(name: &str, list: &str) -> bool {
+    names(&[list]).contains(&name)
+}
+
+/// Whether numbers of a kind have such a method.
+fn is_known(name: &str, kind: Kind) -> bool {
+    let list = if kind == Kind::Float { FLOAT_METHODS } else { INTEGER_METHODS };
+    function_of(name, kind).is_some() || is_listed(name, list)
+}
+
+/// What to write instead of a method that numbers don't have, where that can be told.
+fn instead(name: &str, kind: Kind) -> Option<String> {
+    let known = match (name, kind) {
+        ("exp_m1", _) => "write `x.exp() - 1.0`",
+        ("ln_1p", _) => "write `(1.0 + x).ln()`",
+        ("pow", Kind::Float) => "floats have `powi` and `powf`",
+        ("clone" | "copied" | "cloned" | "to_owned", _) => "numbers are copied by themselves: leave it out",
+        ("into" | "try_into", _) => "name the type: `x as f64`",
+        ("unwrap" | "expect" | "unwrap_or" | "unwrap_or_default", _) => "a number is always there: leave it out",
+        ("to_string" | "display", _) => "a stencil knows numbers only, no text",
+        ("as_f64" | "to_f64" | "f64", _) => "write `x as f64`",
+        ("checked_add" | "checked_sub" | "checked_mul" | "saturating_add" | "saturating_sub", Kind::Integer) => {
+            "integers wrap around in a stencil: `wrapping_add` says so; compare before, or use a larger type"
+        }
+        _ => {
+            let list = if kind == Kind::Float { FLOAT_METHODS } else { INTEGER_METHODS };
+            let functions = function_names(kind);
+            return match function_elsewhere(name).filter(|_| !is_known(name, kind)) {
+                Some(written) => Some(format!("in Rust it is `{written}`")),
+                None => nearest(name, names(&[&functions, list])).map(|near| format!("there is `{near}`")),
+            };
+        }
+    };
+    Some(known.to_owned())
 }

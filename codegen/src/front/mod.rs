@@ -6,7 +6,9 @@
 //! reference and a test on each side (accepted, refused).
 
 mod assign;
+mod attributes;
 mod block;
+mod brackets;
 mod branch;
 mod call;
 mod cast;
@@ -14,10 +16,13 @@ mod choice;
 mod constant;
 mod expr;
 mod flow;
+mod fold;
 mod infer;
+mod instances;
 mod integer;
 mod lower;
 mod method;
+mod module;
 mod number;
 mod operator;
 mod refuse;
@@ -27,13 +32,17 @@ mod scope;
 mod sequence;
 mod signature;
 mod source;
+mod specialise;
+mod substitute;
+mod suggest;
 mod table;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
 
-use proc_macro2::Span;
+use proc_macro2::{Span, TokenStream};
+use quote::ToTokens;
 use syn::{ItemFn, ReturnType};
 
 use crate::diagnostic::Diagnostic;
@@ -45,9 +54,12 @@ use report::Reporter;
 use scope::{Closure, Scope, Site, Val};
 use table::PendingTables;
 
+pub use brackets::unbalanced;
+pub use instances::{Instance, MAX_INSTANCES, compile_instances, instances, merge};
+pub use module::{FIELD_TYPES, Module, ModuleItem, ModuleKernel, module};
 pub use report::Spans;
 pub use result::Shape;
-pub use signature::{Options, Parameter, ParameterKind};
+pub use signature::{List, Listed, Options, Parameter, ParameterKind};
 pub use source::{Source, SourceKernel, kernels_of_file};
 
 /// A kernel with what is needed to point back into the source.
@@ -57,7 +69,7 @@ pub struct Compiled {
     pub kernel: Verified,
     /// The parameters in the user's order.
     pub parameters: Vec<Parameter>,
-    /// How the function gives its results: the kernel's outputs in order.
+    /// How the function gives its results: the kernel's outputs in order, each with the role that its type gives it.
     pub shape: Shape,
     /// The spans behind the places of the kernel.
     pub spans: Spans,
@@ -118,6 +130,8 @@ struct Front {
     blocks: Vec<Vec<Stmt>>,
     /// The functions being inlined, outermost first.
     frames: Vec<Frame>,
+    /// The scopes of the calls that are being inlined, outermost first.
+    callers: Vec<Scope>,
     /// How many calls are being inlined, to stop recursion.
     call_depth: usize,
     /// How many conditions at run time the code being evaluated depends on.
@@ -128,6 +142,8 @@ struct Front {
     name_hint: Option<String>,
     /// Locals that stand for a `let mut`.
     variables: BTreeSet<Id<Local>>,
+    /// The names of loop variables, for messages.
+    counters: BTreeSet<String>,
     /// How many turns of loops were unrolled.
     turns: usize,
     /// Every assignment so far, in order.
@@ -146,10 +162,12 @@ impl Front {
             scope: Scope::root(),
             blocks: vec![Vec::new()],
             frames: Vec::new(),
+            callers: Vec::new(),
             call_depth: 0,
             conditions: 0,
             closures: Vec::new(),
             name_hint: None,
+            counters: BTreeSet::new(),
             turns: 0,
             variables: BTreeSet::new(),
             assigned: Vec::new(),
@@ -161,14 +179,16 @@ impl Front {
     fn function(&mut self, function: &ItemFn) -> (Vec<Parameter>, Shape) {
         self.kernel.name = syn::ext::IdentExt::unraw(&function.sig.ident).to_string();
         self.kernel.file = file_name(function.sig.ident.span());
+        self.attributes(function);
         let (parameters, result) = self.signature(&function.sig);
         let place = self.reporter.place(&function.sig.output);
-        let tail = function.block.stmts.last().map_or(place, |last| self.reporter.place(last));
+        let last = tail(&function.block);
+        let tail = if function.block.stmts.is_empty() { place } else { self.reporter.place(&last) };
         let written = match &function.sig.output {
             ReturnType::Type(_, ty) if result.is_some() => Some((**ty).clone()),
             ReturnType::Type(..) | ReturnType::Default => None,
         };
-        let value = self.framed(written, &function.block, |front| front.block(&function.block));
+        let value = self.framed(written, &last, |front| front.block(&function.block));
         self.uncalled();
         let shape = match result {
             Some(result) => self.store_results(result, value, tail),
@@ -199,6 +219,11 @@ impl Front {
             }
         }
     }
+}
+
+/// What gives a block its value: its last statement, or all of a block that has none.
+fn tail(block: &syn::Block) -> TokenStream {
+    block.stmts.last().map_or_else(|| block.to_token_stream(), ToTokens::to_token_stream)
 }
 
 /// The last component of the file's path: comments and goldens must not depend on where a checkout lies.

@@ -45,9 +45,9 @@ impl Front {
         false
     }
 
-    pub(super) fn expect_type(&mut self, value: Id<IrExpr>, ty: Type, place: Place) {
+    pub(super) fn expect_type(&mut self, value: Id<IrExpr>, ty: Type, place: Place) -> bool {
         let wanted = self.types.known(ty);
-        self.unify(wanted, self.types.exprs[value.index()], place);
+        self.unify(wanted, self.types.exprs[value.index()], place)
     }
 
     /// The value as a number of the kernel; `None` (reported) when it is none. An integer known at compile time becomes a
@@ -89,6 +89,7 @@ impl Front {
                     Val::Unit => "the last expression of a block gives its value; does a `;` stand behind it?",
                     Val::Closure(_) => "call it: `f(..)`",
                     Val::Point => "its indices are `p.i`, `p.j` and `p.k`",
+                    Val::Fold(_) => "a fold can only be returned; compute with the value before it is folded",
                     _ => "use one of its numbers",
                 };
                 self.reporter.report(Diagnostic::new(place, message).help(help));
@@ -176,6 +177,7 @@ impl Front {
                 false
             }
             Val::Array(items) | Val::Tuple(items) => items.iter().any(|item| self.reads_any(item, locals)),
+            Val::Fold(fold) => self.reads_any(&fold.value, locals),
             Val::Poison | Val::Unit | Val::Integer(_) | Val::Truth(_) => false,
             Val::Offset(_) | Val::Field(_) | Val::Point | Val::Closure(_) => false,
         }
@@ -193,11 +195,15 @@ impl Front {
                     suffix => match IntType::parse(suffix) {
                         Some(ty) => Some(ty),
                         None => {
-                            return self.poison(
-                                literal,
-                                format!("the suffix `{suffix}` is not accepted"),
-                                "leave it out",
-                            );
+                            let help = match suffix {
+                                "X" | "Y" | "Z" | "x" | "y" | "z" => {
+                                    format!("a multiplication is written: `{}*{}`", int.base10_digits(), suffix.to_uppercase())
+                                }
+                                _ => "the types of integers are `i64`, `i32`, `i8`, `u64`, `u32` and `u8`; mostly the suffix \
+                                      can be left out"
+                                    .to_owned(),
+                            };
+                            return self.poison(literal, format!("the suffix `{suffix}` is not accepted"), help);
                         }
                     },
                 };
@@ -213,11 +219,18 @@ impl Front {
                 }
             }
             Lit::Bool(truth) => Val::Truth(truth.value),
-            other => self.poison(
-                other,
-                "this literal is not part of the stencil language",
-                "literals are numbers, `true` and `false`",
-            ),
+            other => {
+                let what = match other {
+                    Lit::Str(_) | Lit::ByteStr(_) | Lit::CStr(_) => "text",
+                    Lit::Char(_) | Lit::Byte(_) => "a character",
+                    _ => "this literal",
+                };
+                self.poison(
+                    other,
+                    format!("{what} is not part of the stencil language"),
+                    "literals are numbers, `true` and `false`",
+                )
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use quote::ToTokens;
 use syn::{BinOp, Expr, ExprBinary, Lit, UnOp};
 
 use super::Front;
+use super::cast::is_literal;
 use super::infer::Kind;
 use super::report::tidy;
 use super::scope::{Integer, Val};
@@ -31,6 +32,11 @@ impl Front {
             (UnOp::Not(_), Val::Truth(truth)) => Val::Truth(!truth),
             (UnOp::Not(_), Val::Integer(Integer { value, ty: Some(ty) })) => {
                 Val::Integer(Integer { value: ty.wrap(!value), ty: Some(ty) })
+            }
+            (_, Val::Fold(fold)) => {
+                let op = tidy(&unary.op);
+                let help = format!("fold what it gives: `{}({op}x)`", fold.name());
+                self.fold_refused(unary, format!("`{op}` of {}", fold.describe()), help)
             }
             (UnOp::Not(_), value @ (Val::Integer(_) | Val::Number(_))) => self.inverted(value, unary),
             (UnOp::Neg(_), value) => self.poison(unary, format!("{} can't be negated", value.describe()), ""),
@@ -80,13 +86,119 @@ impl Front {
         if op.kind() == BinaryKind::Logic {
             return self.logic(op, binary);
         }
+        if let Some(power) = raised(binary) {
+            return self.power_sign(&binary.left, power, &tidy(&binary.op).replace('*', "**"), binary);
+        }
         let (left, right) = self.eval_pair(&binary.left, &binary.right);
-        let value = self.operate(op, left, right, binary);
+        let value = match (&left, &right) {
+            (Val::Number(number), Val::Number(_) | Val::Integer(_))
+                if op == Binary::BitXor && self.types.kind_of(*number) == Kind::Float =>
+            {
+                self.power_sign(&binary.left, &binary.right, &tidy(&binary.op), binary)
+            }
+            (Val::Number(a), Val::Number(b)) if self.kinds(*a, *b) == [Kind::Integer, Kind::Float] => {
+                self.variable_meets_float(*b, &binary.left)
+            }
+            (Val::Number(a), Val::Number(b)) if self.kinds(*a, *b) == [Kind::Float, Kind::Integer] => {
+                self.variable_meets_float(*a, &binary.right)
+            }
+            (Val::Number(a), Val::Number(b)) if self.differ(op, *a, *b) => self.types_meet(*a, *b, binary),
+            (Val::Offset(offset), Val::Integer(integer)) if matches!(op, Binary::Add | Binary::Sub) => {
+                self.offset_meets_integer(*offset, *integer, op, binary)
+            }
+            (Val::Integer(integer), Val::Number(number)) if self.types.kind_of(*number) == Kind::Float => {
+                self.integer_meets_float(*integer, *number, &binary.left)
+            }
+            (Val::Number(number), Val::Integer(integer)) if self.types.kind_of(*number) == Kind::Float => {
+                self.integer_meets_float(*integer, *number, &binary.right)
+            }
+            _ => self.operate(op, left, right, binary),
+        };
         match assigns {
-            true if matches!(value, Val::Poison) => Val::Poison,
             true => self.assign(&binary.left, value, whole),
             false => value,
         }
+    }
+
+    fn kinds(&self, a: Id<IrExpr>, b: Id<IrExpr>) -> [Kind; 2] {
+        [a, b].map(|number| self.types.kind_of(number))
+    }
+
+    /// Whether two numbers of one kind have two types where they must have one.
+    fn differ(&self, op: Binary, a: Id<IrExpr>, b: Id<IrExpr>) -> bool {
+        let types = [a, b].map(|number| self.types.get(self.types.exprs[number.index()]));
+        let [kind, other] = self.kinds(a, b);
+        op.kind() != BinaryKind::Shift && kind == other && matches!(types, [Some(a), Some(b)] if a != b)
+    }
+
+    /// `f32` beside `f64`: the narrower one is to be converted.
+    fn types_meet(&mut self, a: Id<IrExpr>, b: Id<IrExpr>, binary: &ExprBinary) -> Val {
+        let [left, right] = [a, b].map(|number| self.types.or_default(self.types.exprs[number.index()]));
+        let (narrow, wide) = match left.bytes() <= right.bytes() {
+            true => (&*binary.left, right),
+            false => (&*binary.right, left),
+        };
+        let help = format!("both sides must have one type: `{} as {wide}`", operand(narrow));
+        self.poison(binary, format!("`{left}` meets `{right}`"), help)
+    }
+
+    /// `x ** 2` or `x ^ 2` of a float.
+    fn power_sign(&mut self, base: &Expr, power: &Expr, sign: &str, tokens: &ExprBinary) -> Val {
+        let base = operand(base);
+        let method = match self.eval(power) {
+            Val::Integer(_) => "powi",
+            _ => "powf",
+        };
+        let message = match sign.starts_with('^') {
+            true => "`^` of a float: in Rust it is the exclusive or of bits".to_owned(),
+            false => format!("`{sign}` is not an operator of Rust"),
+        };
+        self.poison(tokens, message, format!("a power is `{base}.{method}({})`", tidy(power)))
+    }
+
+    /// An integer known at run time beside a float: said at the integer.
+    fn variable_meets_float(&mut self, float: Id<IrExpr>, tokens: &Expr) -> Val {
+        let ty = self.types.or_default(self.types.exprs[float.index()]);
+        self.poison(tokens, "this integer meets a float", format!("convert it: `{} as {ty}`", operand(tokens)))
+    }
+
+    /// `X + 1`.
+    fn offset_meets_integer(&mut self, offset: Offset, integer: Integer, op: Binary, tokens: &ExprBinary) -> Val {
+        let message = format!("`{}` of an offset and an integer", op.symbol());
+        let along: Vec<usize> = (0..3).filter(|axis| offset.0[*axis] != 0).collect();
+        let cells = if op == Binary::Add { integer.value } else { -integer.value };
+        let help = match (along.as_slice(), i32::try_from(cells)) {
+            ([axis], Ok(cells)) if cells.abs() <= MAX_OFFSET => {
+                let mut moved = offset;
+                moved.0[*axis] += cells;
+                format!("an integer has no direction: write `{moved}`")
+            }
+            _ => "an integer has no direction: write `X + 2*Y`".to_owned(),
+        };
+        self.poison(tokens, message, help)
+    }
+
+    /// An integer known at compile time beside a float: said at the integer.
+    fn integer_meets_float(&mut self, integer: Integer, float: Id<IrExpr>, tokens: &Expr) -> Val {
+        let (value, ty) = (integer.value, self.types.or_default(self.types.exprs[float.index()]));
+        let help = match tokens {
+            _ if is_literal(tokens) => format!("write `{value}.0`"),
+            _ if let Some(division) = quotient(tokens) => {
+                let [left, right] = [&division.left, &division.right].map(|side| match is_literal(side) {
+                    true => format!("{}.0", tidy(side)),
+                    false => format!("{} as {ty}", tidy(side)),
+                });
+                format!("`{}` is a division of integers, without a fraction: write `{left} / {right}`", tidy(division))
+            }
+            Expr::Path(name) if self.counters.contains(&tidy(name)) => format!("convert it: `{} as {ty}`", tidy(name)),
+            Expr::Path(name) => {
+                let name = tidy(name);
+                format!("write `{value}.0` where `{name}` gets its value, or convert it here: `{name} as {ty}`")
+            }
+            Expr::Paren(whole) => format!("convert it: `{} as {ty}`", tidy(whole)),
+            other => format!("convert it: `({}) as {ty}`", tidy(other)),
+        };
+        self.poison(tokens, format!("the integer {value} meets a float"), help)
     }
 
     /// `a && b` and `a || b`; what is known of `a` may decide.
@@ -120,6 +232,11 @@ impl Front {
     pub(super) fn operate(&mut self, op: Binary, left: Val, right: Val, tokens: &dyn ToTokens) -> Val {
         match (left, right) {
             (Val::Poison, _) | (_, Val::Poison) => Val::Poison,
+            (Val::Fold(fold), _) | (_, Val::Fold(fold)) => {
+                let message = format!("`{}` of {}", op.symbol(), fold.describe());
+                let help = format!("compute first and fold at last: `{}(a {} b)`", fold.name(), op.symbol());
+                self.fold_refused(tokens, message, help)
+            }
             (Val::Integer(a), Val::Integer(b)) => self.integers(op, a, b, tokens),
             (Val::Offset(a), Val::Offset(b)) => match op {
                 Binary::Add => self.offset(a, b, |a, b| a.checked_add(b), tokens),
@@ -267,7 +384,8 @@ impl Front {
             return self.bool_refused(op, bools == [true; 2], tokens);
         }
         if op.kind() == BinaryKind::Bitwise && self.types.kind_of(left) == Kind::Float {
-            let help = "bits are those of integers: `x.to_bits()` gives those of a float";
+            let help = "bits are those of integers: `x.to_bits()` gives those of a float, and conditions are combined by `&&` and \
+                        `||`";
             return self.poison(tokens, format!("`{}` of a float", op.symbol()), help);
         }
         if !self.unify(self.types.exprs[left.index()], self.types.exprs[right.index()], place) {
@@ -291,6 +409,36 @@ impl Front {
             }
         }
         Val::Offset(Offset(cells))
+    }
+}
+
+/// An expression as it stands in front of `as` or a method.
+fn operand(tokens: &Expr) -> String {
+    match tokens {
+        Expr::Binary(_) | Expr::Unary(_) | Expr::Cast(_) | Expr::If(_) => format!("({})", tidy(tokens)),
+        other => tidy(other),
+    }
+}
+
+/// The exponent in `x ** 2`, which Rust reads as `x * (*2)`.
+fn raised(binary: &ExprBinary) -> Option<&Expr> {
+    match (&binary.op, &*binary.right) {
+        (BinOp::Mul(times), Expr::Unary(unary)) => match &unary.op {
+            UnOp::Deref(star) if times.span.end() == star.span.start() => Some(&*unary.expr),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A quotient, perhaps in parentheses or with a sign.
+fn quotient(tokens: &Expr) -> Option<&ExprBinary> {
+    match tokens {
+        Expr::Paren(inner) => quotient(&inner.expr),
+        Expr::Group(inner) => quotient(&inner.expr),
+        Expr::Unary(inner) => quotient(&inner.expr),
+        Expr::Binary(binary) if matches!(binary.op, BinOp::Div(_)) => Some(binary),
+        _ => None,
     }
 }
 

@@ -11,7 +11,8 @@ use crate::diagnostic::Diagnostic;
 impl Front {
     /// Constructs that the language does not have, with what to write instead.
     pub(super) fn refused(&mut self, expr: &Expr) -> Val {
-        let unrolled = "loops are unrolled: write `for` over a range whose bounds are known, `for i in 0..4 { .. }`";
+        let unrolled = "loops are unrolled: write `for` over a range whose bounds are known, `for i in 0..4 { .. }`; an \
+                        iteration to convergence is a step, run until a scalar says so";
         let branch = "write `if a < b { .. } else { .. }`";
         let (token, message, help): (&dyn ToTokens, &str, &str) = match expr {
             Expr::While(repeat) => (&repeat.while_token, "`while` is not part of the stencil language", unrolled),
@@ -58,6 +59,11 @@ impl Front {
                 "`?` is not part of the stencil language",
                 "a stencil can't fail; choose a value with `if`",
             ),
+            Expr::Struct(made) if made.path.is_ident("Offset") => (
+                &made.path,
+                "an offset is not written as a struct",
+                "write it as a sum of directions: `X - 2*Y`, and `HERE` for the point itself",
+            ),
             Expr::Struct(made) => (
                 &made.path,
                 "structs are not part of the stencil language",
@@ -82,12 +88,13 @@ impl Front {
     pub(super) fn macro_call(&mut self, call: &syn::Macro) -> Val {
         let name = tidy(&call.path);
         let help = match name.as_str() {
-            "println" | "print" | "eprintln" | "eprint" | "dbg" => {
-                "a stencil has no output; look at fields after the step, or run on the `reference` device with a debugger"
+            "println" | "print" | "eprintln" | "eprint" | "dbg" | "write" | "writeln" => {
+                "a stencil has no output: return the value into a field and look at it after the step"
             }
             "assert" | "assert_eq" | "assert_ne" | "debug_assert" | "panic" | "unreachable" | "todo"
             | "unimplemented" => "a stencil can't fail; check the fields before or after the step",
-            "vec" | "format" => "memory can't be allocated in a stencil; use an array `[a, b, c]`",
+            "vec" => "memory can't be allocated in a stencil; use an array `[a, b, c]`",
+            "format" | "concat" | "stringify" => "a stencil knows numbers only, no text",
             _ => "write the code that the macro stands for",
         };
         self.poison(&call.path, format!("macros such as `{name}!` are not part of the stencil language"), help)

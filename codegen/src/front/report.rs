@@ -48,10 +48,12 @@ impl Reporter {
         }
     }
 
-    /// Reports a diagnostic; the same text at the same tokens is reported once (inlined code is seen many times).
+    /// Reports a diagnostic; the same text at the same tokens is reported once. Inlined code and loops are seen many times,
+    /// with other numbers in the text.
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
         let Place { line, column, .. } = diagnostic.place;
-        if self.seen.insert((line, column, diagnostic.message.clone())) {
+        let text = diagnostic.message.replace(|c: char| c.is_ascii_digit() || c == '-', "");
+        if self.seen.insert((line, column, text)) {
             self.diagnostics.push(diagnostic);
         }
     }
@@ -72,11 +74,21 @@ impl Reporter {
         self.report(Diagnostic::new(place, message).help(help));
     }
 
+    /// Whether anything was reported.
+    pub(super) fn has_mistakes(&self) -> bool {
+        !self.diagnostics.is_empty()
+    }
+
     /// All mistakes in the order of the source, and the spans.
     pub(super) fn finish(mut self) -> (Vec<Diagnostic>, Spans) {
         self.diagnostics.sort_by_key(|diagnostic| (diagnostic.place.line, diagnostic.place.column));
         (self.diagnostics, self.spans)
     }
+}
+
+/// `1 argument`, `2 arguments`.
+pub(super) fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Tokens as a person would type them, for notes and messages: `flux(-X)`, not `flux (- X)`.

@@ -3,18 +3,21 @@
 use syn::{Expr, Lit, ReturnType, Signature};
 
 use super::Front;
+use super::fold::{BOOL_FOLDED, fold_type};
 use super::report::tidy_type;
 use super::scope::Val;
 use super::signature::Annotation;
+use super::suggest::type_elsewhere;
 use crate::Diagnostic;
 use crate::ir::{Output, Place, Role, Stmt, Type};
 
-/// How a function gives its results.
+/// How a function gives its results, in the order of the kernel's outputs; whether one is a value or a fold, its
+/// [`Output::role`] tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// One value: `-> f64`.
+    /// One result: `-> f64` or `-> Sum<f64>`.
     Single,
-    /// A tuple of so many: `-> (f64, f64)`.
+    /// A tuple of so many: `-> (f64, Sum<f64>)`.
     Tuple(usize),
     /// An array of so many: `-> [f64; 3]`.
     Array(usize),
@@ -29,7 +32,7 @@ const MAX_TUPLE: usize = 12;
 /// The declared result.
 pub(super) struct Declared {
     shape: Shape,
-    types: Vec<Type>,
+    outputs: Vec<Output>,
 }
 
 impl Front {
@@ -43,41 +46,43 @@ impl Front {
             );
             return None;
         };
-        let declared = self.declared(ty);
-        if declared.is_none() {
-            let written = tidy_type(ty);
-            let help = match written.split('<').next() {
-                Some("Sum" | "Max" | "Min") => "reductions are not accepted yet; return the value of the point: `f64`",
-                Some(_) if matches!(&**ty, syn::Type::Tuple(tuple) if tuple.elems.len() > MAX_TUPLE) => {
-                    "a tuple has at most 12 results; return an array `[f64; 16]`"
-                }
-                Some("usize" | "isize") => {
-                    "its size depends on the machine; return `u64`, `i64` or another type of known size"
-                }
-                _ => {
-                    "a stencil returns the new value of its point: `f64`, `f32`, an integer, `bool`, or several of them \
-                     as a tuple `(f64, f64)` or an array `[f64; 3]`"
-                }
-            };
-            self.reporter.refuse(&**ty, format!("a stencil can't return `{written}`"), help);
+        match self.declared(ty) {
+            Ok(declared) => Some(declared),
+            Err(wrong) => {
+                let message = format!("a stencil can't return `{}`", tidy_type(ty));
+                self.reporter.refuse(wrong, message, result_help(wrong));
+                None
+            }
         }
-        declared
     }
 
-    fn declared(&mut self, ty: &syn::Type) -> Option<Declared> {
+    /// The type of a result; the part of it that can't be one where there is such a part.
+    fn declared<'t>(&mut self, ty: &'t syn::Type) -> Result<Declared, &'t syn::Type> {
         match ty {
             syn::Type::Paren(inner) => self.declared(&inner.elem),
             syn::Type::Group(inner) => self.declared(&inner.elem),
             syn::Type::Tuple(tuple) if (1..=MAX_TUPLE).contains(&tuple.elems.len()) => {
-                let types: Option<Vec<Type>> = tuple.elems.iter().map(|ty| self.stored_type(ty)).collect();
-                Some(Declared { shape: Shape::Tuple(tuple.elems.len()), types: types? })
+                let outputs: Result<Vec<Output>, _> = tuple.elems.iter().map(|ty| self.output(ty)).collect();
+                Ok(Declared { shape: Shape::Tuple(tuple.elems.len()), outputs: outputs? })
             }
             syn::Type::Array(array) => {
-                let length = literal_length(&array.len).filter(|length| (1..=MAX_RESULTS).contains(length))?;
-                let ty = self.stored_type(&array.elem)?;
-                Some(Declared { shape: Shape::Array(length), types: vec![ty; length] })
+                let length =
+                    literal_length(&array.len).filter(|length| (1..=MAX_RESULTS).contains(length)).ok_or(ty)?;
+                let output = self.output(&array.elem)?;
+                Ok(Declared { shape: Shape::Array(length), outputs: vec![output; length] })
             }
-            ty => Some(Declared { shape: Shape::Single, types: vec![self.stored_type(ty)?] }),
+            ty => Ok(Declared { shape: Shape::Single, outputs: vec![self.output(ty)?] }),
+        }
+    }
+
+    /// One result: a value or a fold of values.
+    fn output<'t>(&mut self, ty: &'t syn::Type) -> Result<Output, &'t syn::Type> {
+        match fold_type(ty) {
+            None => Ok(Output { ty: self.stored_type(ty).ok_or(ty)?, role: Role::Value }),
+            Some((role, cell)) => match self.stored_type(cell) {
+                Some(number) if number.is_number() => Ok(Output { ty: number, role }),
+                Some(_) | None => Err(ty),
+            },
         }
     }
 
@@ -91,26 +96,44 @@ impl Front {
 
     /// Declares the outputs and gives each its value.
     pub(super) fn store_results(&mut self, declared: Declared, value: Val, place: Place) -> Shape {
-        let Declared { shape, types } = declared;
-        let values = match (shape, value) {
+        let Declared { shape, outputs } = declared;
+        let mut values = match (shape, value) {
             (Shape::Single, value) => vec![value],
             (Shape::Tuple(length), Val::Tuple(items)) | (Shape::Array(length), Val::Array(items))
                 if items.len() == length =>
             {
                 items
             }
-            (_, Val::Poison) => vec![Val::Poison; types.len()],
+            (_, Val::Poison) => vec![Val::Poison; outputs.len()],
             (_, value) => {
                 let kind = if matches!(shape, Shape::Tuple(_)) { "a tuple" } else { "an array" };
-                let message =
-                    format!("the function returns {}, its signature says {kind} of {}", value.describe(), types.len());
+                let count = outputs.len();
+                let message = format!("the function returns {}, its signature says {kind} of {count}", value.sized());
                 self.reporter.report(Diagnostic::new(place, message).help("let the last expression give all results"));
-                vec![Val::Poison; types.len()]
+                vec![Val::Poison; count]
             }
         };
-        for (ty, value) in types.into_iter().zip(values) {
-            let output = self.kernel.outputs.push(Output { ty, role: Role::Value });
+        if let (Shape::Single, [value @ (Val::Tuple(_) | Val::Array(_))]) = (shape, values.as_slice()) {
+            let ty = outputs[0].ty;
+            let (of, written) = match value {
+                Val::Tuple(parts) => (value.sized(), format!("({})", vec![ty.name(); parts.len()].join(", "))),
+                Val::Array(parts) => (value.sized(), format!("[{ty}; {}]", parts.len())),
+                _ => unreachable!("one of both"),
+            };
+            let message = format!("the function returns {of}, its signature says one `{ty}`");
+            let help = format!("to update several fields at once, declare `-> {written}`");
+            self.reporter.report(Diagnostic::new(place, message).help(help));
+            values = vec![Val::Poison];
+        }
+        for (output, value) in outputs.into_iter().zip(values) {
+            let Output { ty, role } = output;
+            let output = self.kernel.outputs.push(Output { ty, role });
             let wanted = self.types.known(ty);
+            // A number where a fold is declared, and the other way round, was refused against the written type.
+            let value = match value {
+                Val::Fold(fold) if fold.role == role => *fold.value,
+                value => value,
+            };
             if let Some(value) = self.number(&value, Some(wanted), place) {
                 self.unify(wanted, self.types.exprs[value.index()], place);
                 self.emit(Stmt::Store { output, value, place });
@@ -118,6 +141,36 @@ impl Front {
         }
         shape
     }
+}
+
+/// What to return instead of this.
+fn result_help(ty: &syn::Type) -> String {
+    let written = tidy_type(ty);
+    let help = match (written.split('<').next().unwrap_or_default(), fold_type(ty)) {
+        (name, _) if let Some(meant) = type_elsewhere(name) => return format!("in Rust it is `{meant}`"),
+        ("Field" | "&Field" | "Array3" | "Vec", _) => {
+            "a stencil is written for one point and returns the new value of that point: `-> f64`; the step says which field \
+             takes it"
+        }
+        (_, Some((_, cell))) => match tidy_type(cell).as_str() {
+            "bool" => BOOL_FOLDED,
+            "usize" | "isize" => "its size depends on the machine; fold `u64`, `i64` or another type of known size",
+            _ => {
+                "a fold is of numbers, `Sum<f64>`; several are a tuple `(Sum<f64>, Max<f64>)` or an array `[Sum<f64>; 3]`"
+            }
+        },
+        ("Sum" | "Max" | "Min", None) => "say what is folded: `Sum<f64>`",
+        ("usize" | "isize", _) => "its size depends on the machine; return `u64`, `i64` or another type of known size",
+        _ if matches!(ty, syn::Type::Tuple(tuple) if tuple.elems.len() > MAX_TUPLE) => {
+            "a tuple has at most 12 results; return an array `[f64; 16]`"
+        }
+        _ => {
+            "a stencil returns the new value of its point: `f64`, `f32`, an integer, `bool`, or what it gives to a fold over \
+             all points: `Sum<f64>`, `Max<f64>`, `Min<f64>`; or several of them as a tuple `(f64, Sum<f64>)` or an array \
+             `[f64; 3]`"
+        }
+    };
+    help.to_owned()
 }
 
 /// The length of an array where nothing but a literal can be known.

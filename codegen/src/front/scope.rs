@@ -1,12 +1,13 @@
 //! What names mean while a function is evaluated.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use super::fold::Fold;
 use crate::ir::{Expr, Family, Field, Id, Local, Offset, Type};
 
-/// A value of the evaluator. Only numbers survive into the kernel.
+/// A value of the evaluator. Only numbers, folded or not, survive into the kernel.
 #[derive(Clone)]
 pub(super) enum Val {
     /// Something that was refused already; swallows everything done to it.
@@ -31,6 +32,8 @@ pub(super) enum Val {
     Array(Vec<Val>),
     /// A tuple.
     Tuple(Vec<Val>),
+    /// `Sum(x)`, `Max(x)` or `Min(x)`.
+    Fold(Fold),
 }
 
 impl Val {
@@ -48,6 +51,18 @@ impl Val {
             Val::Closure(_) => "a closure",
             Val::Array(_) => "an array",
             Val::Tuple(_) => "a tuple",
+            Val::Fold(fold) => fold.describe(),
+        }
+    }
+}
+
+impl Val {
+    /// What it is, with the number of its parts.
+    pub(super) fn sized(&self) -> String {
+        match self {
+            Val::Array(parts) => format!("an array of {}", parts.len()),
+            Val::Tuple(parts) => format!("a tuple of {}", parts.len()),
+            other => other.describe().to_owned(),
         }
     }
 }
@@ -196,6 +211,13 @@ impl Scope {
     pub(super) fn find(&self, name: &str) -> Option<Binding> {
         let here = self.0.names.borrow().get(name).cloned();
         here.or_else(|| self.0.parent.as_ref()?.find(name))
+    }
+
+    /// Every name that is seen here.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        let mut names = self.0.parent.as_ref().map_or_else(BTreeSet::new, Scope::names);
+        names.extend(self.0.names.borrow().keys().cloned());
+        names
     }
 
     /// Forgets all names, here and around.

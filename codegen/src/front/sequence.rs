@@ -5,6 +5,7 @@ use syn::{Expr, ExprMethodCall, RangeLimits};
 use super::Front;
 use super::block::MAX_UNROLLED;
 use super::scope::{Integer, Val};
+use crate::Diagnostic;
 
 impl Front {
     /// The items of a loop in order; `None` (reported) when they are not known.
@@ -44,7 +45,11 @@ impl Front {
             [Val::Poison, _] | [_, Val::Poison] => return None,
             _ => {
                 let help = "loops are unrolled, so both bounds must be integers known at compile time: literals, `const`s, variables of an outer `for`";
-                self.reporter.refuse(range, "the bounds of this loop are not known at compile time", help);
+                let note = "a stencil is written for one point and runs at all points of its range, so no loop over the grid is \
+                            needed";
+                let message = "the bounds of this loop are not known at compile time";
+                let place = self.reporter.place(range);
+                self.reporter.report(Diagnostic::new(place, message).help(help).note(note));
                 return None;
             }
         };
@@ -103,7 +108,8 @@ impl Front {
                 }
             }
             _ => {
-                let help = "loops run over ranges and arrays, with `iter`, `rev`, `enumerate`, `zip` and `step_by`";
+                let help = "loops run over ranges and arrays, with `iter`, `rev`, `enumerate`, `zip` and `step_by`; the rest is said in \
+                            the body of the loop";
                 self.reporter.refuse(&call.method, format!("the iterator method `{name}` is not accepted"), help);
                 None
             }

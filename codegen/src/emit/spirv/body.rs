@@ -7,19 +7,21 @@ use std::collections::BTreeMap;
 
 use rspirv::spirv::{Op, Word};
 
+use super::Source;
+use super::address::{displacement, word};
+use super::arguments::Inputs;
 use super::module::Module;
-use super::{Arguments, Source};
 use crate::emit::names::Names;
-use crate::ir::{Axis, Expr, ExprKind, Field, Id, Kernel, Local, Offset, Output, Place, Stmt, Type};
+use crate::ir::{Axis, Expr, ExprKind, Field, Id, Kernel, Local, Offset, Output, Place, Role, Stmt, Type};
 
 /// What is needed to compute one point.
 pub(super) struct Body<'k, 'm> {
     pub(super) module: &'m mut Module,
-    kernel: &'k Kernel,
+    pub(super) kernel: &'k Kernel,
     names: &'k Names,
-    arguments: &'k Arguments,
-    /// The displacement in elements of every offset that is read, except [`Offset::HERE`].
-    displacements: BTreeMap<Offset, Word>,
+    pub(super) inputs: &'k Inputs,
+    /// The displacement in elements of every offset that is read, except [`Offset::HERE`], for fields along these axes.
+    displacements: BTreeMap<([bool; 3], Offset), Word>,
     /// The point's cell in each buffer: outputs, then fields.
     cells: Vec<Word>,
     /// The point's index in the subdomain along each axis, if the kernel asks for an index.
@@ -32,31 +34,49 @@ pub(super) struct Body<'k, 'm> {
 
 impl<'k, 'm> Body<'k, 'm> {
     /// Computes in the open entry block what all points share.
-    pub(super) fn new(module: &'m mut Module, source: &'k Source<'k>, arguments: &'k Arguments) -> Self {
+    pub(super) fn new(module: &'m mut Module, source: &'k Source<'k>, inputs: &'k Inputs) -> Self {
         let Source { kernel, facts, names } = source;
         module.at(Place::default());
-        module.enter(); // Left at the end of `run`: nothing is known to the next entry point.
-        let offsets = facts.footprints.iter().flat_map(|footprint| footprint.reads.keys());
-        let displacements = offsets
-            .filter(|offset| **offset != Offset::HERE)
-            .map(|offset| (*offset, displacement(module, arguments.strides, *offset)))
-            .collect();
+        let mut displacements = BTreeMap::new();
+        for footprint in &facts.footprints {
+            let axes = kernel.fields[footprint.field].axes;
+            for offset in footprint.reads.keys().filter(|offset| **offset != Offset::HERE) {
+                let displacement = displacement(module, inputs.strides, axes, *offset);
+                displacements.insert((axes, *offset), displacement);
+            }
+        }
         let values = vec![None; kernel.locals.len() + kernel.outputs.len()];
         let stored = vec![Place::default(); kernel.outputs.len()];
-        Body { module, kernel, names, arguments, displacements, cells: Vec::new(), at: None, values, stored }
+        Body { module, kernel, names, inputs, displacements, cells: Vec::new(), at: None, values, stored }
     }
 
-    /// Computes the point with these cells, `at` this index if the kernel asks for one.
+    /// Computes the point with these cells, `at` this index if the kernel asks for one. What is computed is known until
+    /// the caller leaves the region.
     pub(super) fn run(&mut self, cells: &[Word], at: Option<[Word; 3]>) {
         (self.cells, self.at) = (cells.to_vec(), at);
+        self.values.fill(None);
         self.block(&self.kernel.body);
-        for (id, output) in self.kernel.outputs.enumerate() {
-            let value = self.values[self.output(id)].expect("verified: every output is stored");
-            self.module.at(self.stored[id.index()]);
-            self.module.store(output.ty, self.cells[id.index()], value);
+    }
+
+    /// The value that the point has for `output`; later instructions are due to its place.
+    pub(super) fn result(&mut self, output: Id<Output>) -> Word {
+        self.module.at(self.stored[output.index()]);
+        self.values[self.output(output)].expect("verified: every output is stored")
+    }
+
+    /// Stores what isn't folded: the last thing that a point does.
+    pub(super) fn store(&mut self) {
+        let kernel = self.kernel;
+        for (id, output) in kernel.outputs.enumerate() {
+            match output.role {
+                Role::Value => {
+                    let value = self.result(id);
+                    self.module.store(output.ty, self.cells[id.index()], value);
+                }
+                Role::Sum | Role::Max | Role::Min => {}
+            }
         }
         self.module.at(Place::default());
-        self.module.leave();
     }
 
     fn local(&self, local: Id<Local>) -> usize {
@@ -144,7 +164,7 @@ impl<'k, 'm> Body<'k, 'm> {
         match &expr.kind {
             ExprKind::Literal(value) => self.module.literal(*value),
             ExprKind::Param(param) => {
-                let argument = self.arguments.scalars[param.index()];
+                let argument = self.inputs.scalars[param.index()];
                 self.module.at(expr.place);
                 self.module.scalar(expr.ty, argument)
             }
@@ -190,53 +210,23 @@ impl<'k, 'm> Body<'k, 'm> {
 
     /// The global index of the point along `axis`.
     fn index(&mut self, axis: Axis) -> Word {
-        let (at, origin) = self.at.zip(self.arguments.global).expect("analysed: the kernel asks for an index");
+        let (at, origin) = self.at.zip(self.inputs.global).expect("analysed: the kernel asks for an index");
         let int = self.module.int;
         let local = self.module.value(Op::UConvert, int, &[at[axis as usize]]);
         self.module.value(Op::IAdd, int, &[origin[axis as usize], local])
     }
 
     fn load(&mut self, field: Id<Field>, offset: Offset) -> Word {
-        let (ty, name) = (self.kernel.fields[field].ty, self.names.field(field));
+        let (Field { ty, axes, .. }, name) = (&self.kernel.fields[field], self.names.field(field));
         let cell = self.cells[self.kernel.outputs.len() + field.index()];
-        let cell = match self.displacements.get(&offset) {
+        let cell = match self.displacements.get(&(*axes, offset)) {
             None => cell,
-            Some(elements) => self.module.displaced(ty, cell, *elements),
+            Some(elements) => self.module.displaced(*ty, cell, *elements),
         };
-        let value = self.module.load(ty, cell);
+        let value = self.module.load(*ty, cell);
         let word = word(offset);
         self.module.name(cell, format!("{name}_{word}_cell"));
         self.module.name(value, format!("{name}_{word}"));
         value
     }
-}
-
-/// `offset` as part of a name: `HERE`, `X`, `mY`, `2X_mZ`.
-fn word(offset: Offset) -> String {
-    offset.to_string().replace(" + ", "_").replace(" - ", "_m").replace('-', "m").replace('*', "")
-}
-
-/// The distance in elements from a point to the one at `offset`.
-fn displacement(module: &mut Module, strides: [Word; 2], offset: Offset) -> Word {
-    let index = module.index;
-    let mut terms = Vec::new();
-    for (axis, stride) in [Axis::Y, Axis::Z].into_iter().zip(strides) {
-        match offset.along(axis) {
-            0 => {}
-            1 => terms.push(stride),
-            -1 => terms.push(module.value(Op::SNegate, index, &[stride])),
-            cells => {
-                let cells = module.index_constant(cells.into());
-                terms.push(module.value(Op::IMul, index, &[stride, cells]));
-            }
-        }
-    }
-    match offset.along(Axis::X) {
-        0 => {}
-        cells => terms.push(module.index_constant(cells.into())),
-    }
-    let sum = terms.into_iter().reduce(|sum, term| module.value(Op::IAdd, index, &[sum, term]));
-    let sum = sum.expect("the offset is not HERE");
-    module.name(sum, format!("at_{}", word(offset)));
-    sum
 }

@@ -67,14 +67,19 @@ fn text(module: &Module) -> String {
     text
 }
 
-/// For every named id a name of its own.
+/// For every named id, and for every set of functions, a name of its own.
 fn names(module: &Module) -> BTreeMap<Word, String> {
     let mut names = BTreeMap::new();
     let mut taken = BTreeSet::new();
-    for instruction in &module.debug_names {
-        let [Operand::IdRef(id), Operand::LiteralString(name)] = &instruction.operands[..] else {
-            continue;
-        };
+    let named = module.debug_names.iter().filter_map(|instruction| match &instruction.operands[..] {
+        [Operand::IdRef(id), Operand::LiteralString(name)] => Some((*id, name)),
+        _ => None,
+    });
+    let imported = module.ext_inst_imports.iter().filter_map(|import| match &import.operands[..] {
+        [Operand::LiteralString(set)] => Some((import.result_id?, set)),
+        _ => None,
+    });
+    for (id, name) in imported.chain(named) {
         let plain = |c: char| if c.is_alphanumeric() { c } else { '_' };
         let name: String = name.chars().map(plain).collect();
         // A name of digits only would be taken for the id with that number.
@@ -82,7 +87,7 @@ fn names(module: &Module) -> BTreeMap<Word, String> {
         let mut candidates = std::iter::once(name.clone()).chain((2..).map(|n| format!("{name}_{n}")));
         let own = candidates.find(|own| !taken.contains(own)).expect("the candidates never end");
         taken.insert(own.clone());
-        names.insert(*id, own);
+        names.insert(id, own);
     }
     names
 }

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rspirv::dr::{Builder, InsertPoint, Instruction, Operand};
 use rspirv::spirv::{
-    AddressingModel, BuiltIn, Capability, Decoration, LoopControl, MemoryAccess, MemoryModel, Op, OpenclStd100Op,
-    SelectionControl, SourceLanguage, StorageClass, Word,
+    AddressingModel, BuiltIn, Capability, Decoration, FunctionControl, FunctionParameterAttribute, LoopControl,
+    MemoryAccess, MemoryModel, Op, OpenclStd100Op, SelectionControl, SourceLanguage, StorageClass, Word,
 };
 
+use super::fold::stored;
 use crate::ir::{Binary, Id, Kernel, Place, Table, Type, Value};
 
 /// A module, possibly with an open function and an open block.
@@ -107,7 +108,7 @@ impl Module {
         for (id, name) in [(void, "void"), (index, "u64"), (int, "u32"), (ids, "u64x3")] {
             module.name(id, name);
         }
-        module.name(opencl, "opencl");
+        // The set of functions has no name: llvm-spirv 15 aborts at one.
         module.name(pointer_to_ids, "u64x3_pointer");
         module.name(invocation, "global_id");
         for ty in types {
@@ -199,11 +200,44 @@ impl Module {
         }
     }
 
+    /// A function of this type without a result: `declare` declares its parameters, from which `fill` writes its blocks.
+    pub(super) fn routine<P>(
+        &mut self,
+        name: &str,
+        signature: Word,
+        declare: impl FnOnce(&mut Module) -> P,
+        fill: impl FnOnce(&mut Module, &P),
+    ) -> Word {
+        let control = FunctionControl::NONE;
+        let id = self.builder.begin_function(self.void, None, control, signature).expect("no function is open");
+        self.name(id, name);
+        let parameters = declare(self);
+        let entry = self.label("entry");
+        self.open(entry);
+        self.enter(); // Nothing is known to the next function.
+        fill(self, &parameters);
+        self.leave();
+        self.builder.ret().expect("the last block is open");
+        self.builder.end_function().expect("a function is open");
+        id
+    }
+
+    /// Calls a function without a result.
+    pub(super) fn invoke(&mut self, function: Word, arguments: Vec<Word>) {
+        self.builder.function_call(self.void, None, function, arguments).expect("a block is open");
+    }
+
     /// A parameter of the open function.
     pub(super) fn parameter(&mut self, ty: Word, name: &str) -> Word {
         let id = self.builder.function_parameter(ty).expect("a function is open");
         self.name(id, name);
         id
+    }
+
+    /// What `parameter` points to is reached in no other way.
+    pub(super) fn alone(&mut self, parameter: Word) {
+        let attribute = Operand::FunctionParameterAttribute(FunctionParameterAttribute::NoAlias);
+        self.builder.decorate(parameter, Decoration::FuncParamAttr, [attribute]);
     }
 
     /// An integer constant of type [`Module::index`].
@@ -383,6 +417,12 @@ impl Module {
         self.builder.phi(ty, None, from).expect("a block is open")
     }
 
+    /// As [`Module::phi`] for an id that is in use already.
+    pub(super) fn define_phi(&mut self, ty: Word, id: Word, from: &[(Word, Word)]) {
+        let from = from.iter().copied();
+        self.builder.phi(ty, Some(id), from).expect("a block is open");
+    }
+
     /// Closes the block with a jump.
     pub(super) fn branch(&mut self, to: Word) {
         self.builder.branch(to).expect("a block is open");
@@ -422,7 +462,7 @@ fn types(kernel: &Kernel) -> BTreeSet<Type> {
 
 /// The types of cells in buffers.
 fn cells(kernel: &Kernel) -> BTreeSet<Type> {
-    let outputs = kernel.outputs.iter().map(|output| output.ty);
+    let outputs = kernel.outputs.iter().map(stored);
     outputs.chain(kernel.fields.iter().map(|field| field.ty)).collect()
 }
 

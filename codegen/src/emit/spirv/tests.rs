@@ -2,12 +2,13 @@
 
 mod draft;
 mod operations;
+mod ranges;
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use rspirv::dr::{Instruction, Module, Operand};
+use rspirv::dr::{Function, Instruction, Module, Operand};
 use rspirv::spirv::{BuiltIn, Capability, Decoration, ExecutionMode, FunctionParameterAttribute, Op, Word};
 
 use super::{SpirV, disassemble};
@@ -32,9 +33,27 @@ fn instructions(module: &Module, op: Op) -> Vec<&Instruction> {
     module.all_inst_iter().filter(|instruction| instruction.class.opcode == op).collect()
 }
 
-/// The operation codes of entry point `index`, in order.
+/// The functions of a module that folds nothing: one for points, one for rows that are apart, one for rows.
+const FUNCTIONS: [usize; 3] = [0, 1, 2];
+
+/// The instructions `op` in the code for a point, with those of a loop round it and without those of guards.
+fn of_a_point(module: &Module, op: Op) -> Vec<&Instruction> {
+    let [_, apart, _] = FUNCTIONS;
+    let all = module.functions[apart].all_inst_iter();
+    all.filter(|instruction| instruction.class.opcode == op).collect()
+}
+
+/// The operation codes of function `index`, in order.
 fn ops(module: &Module, index: usize) -> Vec<Op> {
     module.functions[index].all_inst_iter().map(|instruction| instruction.class.opcode).collect()
+}
+
+/// The functions that are entry points.
+fn entry_points(module: &Module) -> Vec<&Function> {
+    let entry_points = module.entry_points.iter().map(|entry_point| entry_point.operands[1].unwrap_id_ref());
+    let function =
+        |id| module.functions.iter().find(|function| function.def.as_ref().and_then(|def| def.result_id) == Some(id));
+    entry_points.map(|id| function(id).expect("an entry point is a function")).collect()
 }
 
 fn names(module: &Module) -> BTreeMap<Word, String> {
@@ -161,9 +180,8 @@ fn arguments_come_in_the_documented_order() {
     let module = module(&draft.verified());
     let names = names(&module);
     let expected = "out u f kappa out_origin u_origin f_origin kappa_origin beta fixed small count sy sz \
-                    lo_x lo_y lo_z n_x n_y n_z";
-    assert_eq!(module.functions.len(), 2);
-    for function in &module.functions {
+                    lo_x lo_y lo_z n_x n_y n_z parity";
+    for function in entry_points(&module) {
         let parameters: Vec<&str> = function
             .parameters
             .iter()
@@ -175,7 +193,7 @@ fn arguments_come_in_the_documented_order() {
             .iter()
             .map(|parameter| names[&parameter.result_type.expect("a parameter has a type")].as_str())
             .collect();
-        let expected = [&["f64_pointer"; 4][..], &["u64"; 4], &["f64", "u32", "u32"], &["u64"; 3], &["u32"; 6]];
+        let expected = [&["f64_pointer"; 4][..], &["u64"; 4], &["f64", "u32", "u32"], &["u64"; 3], &["u32"; 7]];
         assert_eq!(types, expected.concat());
     }
 }
@@ -190,10 +208,10 @@ fn the_global_index_comes_last_and_only_if_it_is_asked_for() {
     let kernel = draft.verified();
     let module = module(&kernel);
     let names = names(&module);
-    for function in &module.functions {
+    for function in entry_points(&module) {
         let parameters = function.parameters.iter().map(|parameter| parameter.result_id.expect("it has an id"));
         let parameters: Vec<&str> = parameters.map(|id| names[&id].as_str()).collect();
-        assert!(parameters.ends_with(&["n_y", "n_z", "g_x", "g_y", "g_z"]), "{parameters:?}");
+        assert!(parameters.ends_with(&["n_y", "n_z", "parity", "g_x", "g_y", "g_z"]), "{parameters:?}");
     }
     validated(&words(&kernel), "index");
 }
@@ -236,7 +254,7 @@ fn truth_values_are_bytes_in_memory() {
         .map(|parameter| names[&parameter.result_type.expect("a parameter has a type")].as_str())
         .collect();
     assert_eq!(types, ["u8_pointer"; 2]);
-    assert_eq!([Op::INotEqual, Op::Select].map(|op| instructions(&module, op).len()), [2, 2]);
+    assert_eq!([Op::INotEqual, Op::Select].map(|op| of_a_point(&module, op).len()), [1, 1]);
     validated(&words(&kernel), "truths");
 }
 
@@ -265,8 +283,8 @@ fn a_table_lies_in_constant_memory_once() {
         let module = module(&kernel);
         assert_eq!(instructions(&module, Op::ConstantComposite).len(), 1, "{ty}");
         assert_eq!(instructions(&module, Op::Variable).len(), 2, "{ty}: the table and the global id");
-        assert_eq!(instructions(&module, Op::AccessChain).len(), 2, "{ty}: once per entry point");
-        assert_eq!(instructions(&module, Op::ULessThan).len(), 2, "{ty}: the index is kept in bounds");
+        assert_eq!(of_a_point(&module, Op::AccessChain).len(), 1, "{ty}");
+        assert_eq!(of_a_point(&module, Op::ULessThan).len(), 1, "{ty}: the index is kept in bounds");
         validated(&words(&kernel), ty.name());
     }
 }
@@ -306,23 +324,31 @@ fn contraction_is_off_unless_the_user_allows_it() {
 }
 
 #[test]
-fn results_and_fields_share_no_memory_and_fields_are_not_written() {
+fn only_a_function_that_is_called_for_separate_buffers_is_promised_that_they_are() {
     let module = module(&heat(Type::F64).verified());
-    let names = names(&module);
-    let with = |attribute: FunctionParameterAttribute| -> Vec<&str> {
-        let attribute = Operand::FunctionParameterAttribute(attribute);
-        let with = module.annotations.iter().filter(|decoration| decoration.operands.contains(&attribute));
-        with.map(|decoration| names[&decoration.operands[0].unwrap_id_ref()].as_str()).collect()
-    };
-    assert_eq!(with(FunctionParameterAttribute::NoAlias), ["out", "u", "f", "kappa", "out", "u", "f", "kappa"]);
-    assert_eq!(with(FunctionParameterAttribute::NoWrite), ["u", "f", "kappa", "u", "f", "kappa"]);
+    let attributes: Vec<&Instruction> = module
+        .annotations
+        .iter()
+        .filter(|decoration| decoration.operands[1] == Operand::Decoration(Decoration::FuncParamAttr))
+        .collect();
+    let [apart] = attributes[..] else { panic!("{attributes:?}") };
+    assert_eq!(apart.operands[2], Operand::FunctionParameterAttribute(FunctionParameterAttribute::NoAlias));
+    let [point, function, row] = FUNCTIONS.map(|function| &module.functions[function]);
+    assert_eq!(function.parameters[0].result_id, Some(apart.operands[0].unwrap_id_ref()), "the result");
+
+    let calls = instructions(&module, Op::FunctionCall);
+    assert_eq!(calls.len(), 1);
+    assert!(row.all_inst_iter().any(|instruction| instruction == calls[0]));
+    let compared = row.all_inst_iter().filter(|instruction| instruction.class.opcode == Op::INotEqual);
+    assert_eq!(compared.count(), 3, "the result with each field");
+    assert!(!point.all_inst_iter().any(|instruction| instruction.class.opcode == Op::ConvertPtrToU));
 }
 
 #[test]
 fn each_cell_is_loaded_once() {
     let module = module(&heat(Type::F64).verified());
-    let ids = 1; // The global id is loaded too.
-    for function in 0..2 {
+    // Entry points load the global id too.
+    for (function, ids) in FUNCTIONS.into_iter().zip([1, 0, 1]) {
         let loads = ops(&module, function).into_iter().filter(|op| *op == Op::Load).count();
         assert_eq!(loads, 7 + 1 + 7 + ids);
     }
@@ -353,7 +379,7 @@ fn all_loads_come_before_the_stores() {
         draft.kernel.body.push(store);
     }
     let module = module(&draft.verified());
-    for function in 0..2 {
+    for function in FUNCTIONS {
         let ops = ops(&module, function);
         let last_load = ops.iter().rposition(|op| *op == Op::Load);
         let first_store = ops.iter().position(|op| *op == Op::Store);
@@ -391,7 +417,7 @@ fn branches_meet_in_a_phi() {
     let kernel = draft.verified();
     let module = module(&kernel);
     let phis = |function| ops(&module, function).into_iter().filter(|op| *op == Op::Phi).count();
-    assert_eq!([phis(0), phis(1)], [1, 2], "the row's loop has one of its own");
+    assert_eq!(FUNCTIONS.map(phis), [1, 2, 2], "a row's loop has one of its own");
     assert_eq!(instructions(&module, Op::Variable).len(), 1, "the global id is the only variable");
     validated(&words(&kernel), "choose");
 }

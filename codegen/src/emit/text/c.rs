@@ -1,10 +1,10 @@
-//! What CUDA C, HIP and OpenCL C have in common: literals, types, indices, the list of arguments and the comment at the
-//! head.
+//! What CUDA C, HIP and OpenCL C have in common: literals, types, indices and the list of arguments.
 //!
 //! The arguments of a kernel, the same for all targets: a pointer per result, a pointer per field, (OpenCL only) the
-//! origin of each of these, the scalars, `sy`, `sz`, `lo_x lo_y lo_z`, `n_x n_y n_z`, and for a kernel that uses global
-//! indices that of the origin, `g_x g_y g_z`. Field values of point (i, j, k) are at `[i + j*sy + k*sz]` from the origin.
-//! Truth values and integers of 8 bits travel as 32 bits.
+//! origin of each of these, the scalars, `sy`, `sz`, `lo_x lo_y lo_z`, `n_x n_y n_z`, `parity`, and for a kernel that uses
+//! global indices that of the origin, `g_x g_y g_z`. Field values of point (i, j, k) are at `[i + j*sy + k*sz]` from the
+//! origin; fields that lack an axis leave it out (see `address`). Truth values and integers of 8 bits travel as 32 bits.
+//! No pointer is `restrict`: a result may take the place of a field.
 //!
 //! Signed overflow is undefined in C: sums and products of integers are computed in the unsigned type of the same size
 //! (of 32 bits for smaller ones) and converted once, at the end: `(int)((unsigned int)a + (unsigned int)b + 1u)`. C
@@ -12,15 +12,17 @@
 
 use std::collections::BTreeMap;
 
+use super::address::{Axes, Stride, WHOLE, addressed, stride, suffix};
+use super::fold::{Fold, row_type};
 use super::helper::{CLAMP, Helper, needed};
+use super::stores::stores_last;
 use super::term::{Level, Term};
-use super::walk::{Dialect, comment, statements, used_axes, used_tables};
-use crate::analyse::{Footprint, analyse};
+use super::walk::{Dialect, statements, used_axes, used_tables};
 use crate::emit::Target;
-use crate::emit::names::{Names, entry_point};
+use crate::emit::names::{Names, entry_point, rows_entry_point};
 use crate::ir::{
-    Axis, Binary, BinaryKind, Family, Field, Function, Id, Local, Offset, Output, Param, Place, Role, Table, Type,
-    Unary, Value,
+    Axis, Binary, BinaryKind, Family, Field, Function, Id, Kernel, Local, Offset, Output, Param, Table, Type, Unary,
+    Value,
 };
 use crate::verify::Verified;
 
@@ -50,14 +52,18 @@ pub(crate) struct Spelling {
 
 /// A kernel about to be written in a C dialect, with all its names.
 pub(crate) struct Source<'k> {
-    pub(crate) kernel: &'k Verified,
+    pub(crate) verified: &'k Verified,
+    /// The same with all stores at the end.
+    pub(crate) kernel: Kernel,
     pub(crate) names: Names,
     /// Names of the emitter's own.
     pub(crate) own: Own,
     /// The functions above the kernel.
     pub(crate) helpers: BTreeMap<Helper, String>,
+    /// What folds the results of a row, by output; nothing for values.
+    pub(crate) folds: Vec<Option<Fold>>,
     /// The axes whose global index is used.
-    axes: Vec<Axis>,
+    pub(crate) axes: Vec<Axis>,
     pub(crate) spelling: &'static Spelling,
 }
 
@@ -75,6 +81,21 @@ pub(crate) struct Own {
     pub(crate) xyz: [String; 3],
     /// The point within the box.
     pub(crate) ijk: [String; 3],
+    /// The points to compute.
+    pub(crate) parity: String,
+    /// The rows of a plane, where anything depends on them.
+    pub(crate) rows: String,
+    /// What is indexed, by the axes along which it extends.
+    pub(crate) cells: BTreeMap<Axes, Cell>,
+    /// The lane of a point among the running sums, and the index of the first of as many points.
+    pub(crate) lane: String,
+    pub(crate) block: String,
+    /// The function that computes a row, where the kernel function is not it.
+    pub(crate) row_function: String,
+}
+
+/// Where the point is in fields that extend along some axes.
+pub(crate) struct Cell {
     /// The index of a row's first point, where there is a loop over the row.
     pub(crate) row: String,
     /// The index of the point.
@@ -97,13 +118,16 @@ pub(crate) enum ArgumentKind {
     Scalar(Type),
     /// `sy`, `sz`.
     Stride,
-    /// `lo_x` to `n_z`, `g_x` to `g_z`.
+    /// `lo_x` to `n_z`, `parity`, `g_x` to `g_z`.
     Extent,
 }
 
 impl<'k> Source<'k> {
-    pub(crate) fn new(kernel: &'k Verified, spelling: &'static Spelling) -> Self {
-        let mut names = Names::new(kernel, spelling.target);
+    pub(crate) fn new(verified: &'k Verified, spelling: &'static Spelling) -> Self {
+        let kernel = stores_last(verified);
+        let mut names = Names::new(&kernel, spelling.target);
+        // No function above the kernel may be called like it.
+        let _ = [entry_point(&kernel.name), rows_entry_point(&kernel.name)].map(|name| names.fresh(&name));
         let outputs = kernel.outputs.ids().map(|id| format!("{}_origin", names.output(id)));
         let fields = kernel.fields.ids().map(|id| format!("{}_origin", names.field(id)));
         let origins: Vec<String> = outputs.chain(fields).collect();
@@ -115,25 +139,42 @@ impl<'k> Source<'k> {
             lo: ["lo_x", "lo_y", "lo_z"].map(&mut fresh),
             n: ["n_x", "n_y", "n_z"].map(&mut fresh),
             ijk: ["i", "j", "k"].map(&mut fresh),
-            row: fresh("row"),
-            c: fresh("c"),
+            cells: addressed(&kernel)
+                .into_iter()
+                .rev()
+                .map(|axes| {
+                    let [row, c] = ["row", "c"].map(|name| fresh(&(name.to_owned() + &suffix(axes))));
+                    (axes, Cell { row, c })
+                })
+                .collect(),
+            parity: fresh("parity"),
+            rows: fresh("rows"),
+            lane: fresh("lane"),
+            block: fresh("block"),
+            row_function: fresh(&format!("{}_row", entry_point(&kernel.name))),
             g: ["g_x", "g_y", "g_z"].map(&mut fresh),
             xyz: ["x", "y", "z"].map(&mut fresh),
         };
-        let helpers = needed(kernel, &mut names, spelling.lacks);
-        Source { kernel, names, own, helpers, axes: used_axes(kernel), spelling }
+        let folds = kernel.outputs.iter().map(|output| Fold::new(output, &mut names)).collect();
+        let helpers = needed(&kernel, &mut names, spelling.lacks);
+        Source { verified, names, own, helpers, folds, axes: used_axes(&kernel), kernel, spelling }
     }
 
-    /// The name of the kernel function.
+    /// The name of the kernel function that computes a point.
     pub(crate) fn entry(&self) -> String {
         entry_point(&self.kernel.name)
+    }
+
+    /// The name of the kernel function that computes a row.
+    pub(crate) fn rows_entry(&self) -> String {
+        rows_entry_point(&self.kernel.name)
     }
 
     /// Pointers to the results and fields, in order.
     pub(crate) fn pointers(&self) -> Vec<Argument> {
         let outputs = self.kernel.outputs.enumerate().map(|(id, output)| Argument {
             name: self.names.output(id).to_string(),
-            kind: ArgumentKind::Output(output.ty),
+            kind: ArgumentKind::Output(row_type(output)),
         });
         let fields = self.kernel.fields.enumerate().map(|(id, field)| Argument {
             name: self.names.field(id).to_string(),
@@ -149,7 +190,8 @@ impl<'k> Source<'k> {
             kind: ArgumentKind::Scalar(param.ty),
         });
         let strides = [&self.own.sy, &self.own.sz].map(|name| (name, ArgumentKind::Stride));
-        let extents = self.own.lo.iter().chain(&self.own.n).map(|name| (name, ArgumentKind::Extent));
+        let extents = self.own.lo.iter().chain(&self.own.n).chain([&self.own.parity]);
+        let extents = extents.map(|name| (name, ArgumentKind::Extent));
         let global = self.own.g.iter().filter(|_| !self.axes.is_empty()).map(|name| (name, ArgumentKind::Extent));
         let geometry = strides.into_iter().chain(extents).chain(global);
         scalars.chain(geometry.map(|(name, kind)| Argument { name: name.clone(), kind })).collect()
@@ -157,9 +199,9 @@ impl<'k> Source<'k> {
 
     /// Whether any value is an f64.
     pub(crate) fn has_doubles(&self) -> bool {
-        let kernel = self.kernel;
+        let kernel = &self.kernel;
         let exprs = kernel.exprs.iter().map(|expr| expr.ty);
-        let places = kernel.fields.iter().map(|field| field.ty).chain(kernel.outputs.iter().map(|output| output.ty));
+        let places = kernel.fields.iter().map(|field| field.ty).chain(kernel.outputs.iter().map(row_type));
         let names = kernel.params.iter().map(|param| param.ty).chain(kernel.locals.iter().map(|local| local.ty));
         let tables = kernel.tables.iter().map(|table| table.ty);
         exprs.chain(places).chain(names).chain(tables).any(|ty| ty == Type::F64)
@@ -196,10 +238,10 @@ impl<'k> Source<'k> {
             let values = values.iter().map(|value| self.literal(*value)).collect();
             Term::list(&before, values, "};").lines(4)
         };
-        used_tables(self.kernel).into_iter().flat_map(table).collect()
+        used_tables(&self.kernel).into_iter().flat_map(table).collect()
     }
 
-    /// The kernel's statements for the point with index `c`.
+    /// The kernel's statements for the point.
     pub(crate) fn body(&self, indent: usize) -> Vec<String> {
         let Own { g, xyz, lo, ijk, .. } = &self.own;
         let index = |axis: &Axis| {
@@ -207,110 +249,8 @@ impl<'k> Source<'k> {
             format!("{:indent$}const int {} = {} + {} + {};", "", xyz[at], g[at], lo[at], ijk[at])
         };
         let mut lines: Vec<String> = self.axes.iter().map(index).collect();
-        lines.extend(statements(self.kernel, self, &self.kernel.body, indent));
+        lines.extend(statements(&self.kernel, self, &self.kernel.body, indent));
         lines
-    }
-
-    /// `const long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;`
-    pub(crate) fn center(&self) -> String {
-        let Own { lo, ijk, c, .. } = &self.own;
-        format!("const {} {c} = ({} + {}) + {};", self.ty(Type::I64), lo[0], ijk[0], self.plane_and_row())
-    }
-
-    /// `const long row = lo_x + (lo_y + j) * sy + (lo_z + k) * sz;`
-    pub(crate) fn row(&self) -> String {
-        format!("const {} {} = {} + {};", self.ty(Type::I64), self.own.row, self.own.lo[0], self.plane_and_row())
-    }
-
-    fn plane_and_row(&self) -> String {
-        let Own { lo, ijk, sy, sz, .. } = &self.own;
-        format!("({} + {}) * {sy} + ({} + {}) * {sz}", lo[1], ijk[1], lo[2], ijk[2])
-    }
-
-    /// The comment at the head: where the kernel comes from, how it is launched (`launch`), what the arguments are.
-    pub(crate) fn head(&self, launch: &[&str]) -> String {
-        let mut lines = vec![format!("{}, {}; generated by polyhalo.", self.origin(), self.spelling.language)];
-        lines.extend(launch.iter().map(|line| line.to_string()));
-        lines.extend([String::new(), "Arguments:".to_string()]);
-        let rows = self.meanings();
-        let width = rows.iter().map(|(names, _)| names.len()).max().unwrap_or(0);
-        for (names, meaning) in rows {
-            lines.push(format!("  {names:width$}  {meaning}"));
-        }
-        lines.iter().map(|line| format!("// {line}").trim_end().to_string() + "\n").collect()
-    }
-
-    /// `heat (heat.rs:6)`.
-    fn origin(&self) -> String {
-        let kernel = self.kernel;
-        let places = kernel.fields.iter().map(|field| field.place).chain(kernel.params.iter().map(|param| param.place));
-        let line = places.map(|place: Place| place.line).filter(|line| *line > 0).min();
-        let origin = match (kernel.file.as_str(), line) {
-            ("", None) => kernel.name.clone(),
-            ("", Some(line)) => format!("{} (line {line})", kernel.name),
-            (file, None) => format!("{} ({file})", kernel.name),
-            (file, Some(line)) => format!("{} ({file}:{line})", kernel.name),
-        };
-        comment(&origin)
-    }
-
-    /// Names of arguments and what they mean, in order.
-    fn meanings(&self) -> Vec<(String, String)> {
-        let kernel = self.kernel;
-        let mut rows = Vec::new();
-        for (id, output) in kernel.outputs.enumerate() {
-            let Role::Value = output.role else { unreachable!("verified: reductions are not accepted yet") };
-            rows.push((self.names.output(id).to_string(), format!("{} result", output.ty)));
-        }
-        for footprint in analyse(kernel).footprints {
-            let field = &kernel.fields[footprint.field];
-            let name = self.names.field(footprint.field);
-            rows.push((
-                name.to_string(),
-                format!("{} field, {}{}", field.ty, reach(&footprint), alias(&field.name, name)),
-            ));
-        }
-        if self.spelling.target == Target::OpenCl {
-            rows.push(("..._origin".into(), "index of the subdomain's first element in each of these".into()));
-        }
-        for (id, param) in kernel.params.enumerate() {
-            let name = self.names.param(id);
-            rows.push((name.to_string(), format!("{} scalar{}", param.ty, alias(&param.name, name))));
-        }
-        let Own { sy, sz, lo, n, g, .. } = &self.own;
-        rows.push((format!("{sy} {sz}"), "elements from one row to the next, from one plane to the next".into()));
-        rows.push((lo.join(" "), "the first point to compute".into()));
-        rows.push((n.join(" "), "how many points to compute along each axis".into()));
-        if !self.axes.is_empty() {
-            rows.push((g.join(" "), "the global index of the subdomain's first element".into()));
-        }
-        rows
-    }
-}
-
-/// ` (`double` in the source)` when the name had to change by more than its alphabet.
-fn alias(user: &str, name: &str) -> String {
-    let user = comment(user);
-    if user == name { String::new() } else { format!(" (`{user}` in the source)") }
-}
-
-/// How far a field is read: `read at x -1..1, y -1..1, z 0`.
-fn reach(footprint: &Footprint) -> String {
-    if footprint.reads.is_empty() {
-        return "never read".to_string();
-    }
-    let along = |axis: Axis| {
-        let [low, high] = footprint.halo()[axis as usize];
-        match (low, high) {
-            (0, 0) => None,
-            (0, high) => Some(format!("{} 0..{high}", axis.name().to_lowercase())),
-            (low, high) => Some(format!("{} -{low}..{high}", axis.name().to_lowercase())),
-        }
-    };
-    let axes: Vec<String> = Axis::ALL.into_iter().filter_map(along).collect();
-    match axes.as_slice() {
-        [] => "read at the point itself".to_string(),
-        axes => format!("read at {} points within {}", footprint.reads.len(), axes.join(", ")),
     }
 }
 
@@ -440,8 +380,15 @@ impl Dialect for Source<'_> {
     }
 
     fn load(&self, field: Id<Field>, offset: Offset) -> Term {
-        let Own { c, sy, sz, .. } = &self.own;
-        let cell = format!("{}[{}]", self.names.field(field), index(c, sy, sz, offset));
+        let Own { sy, sz, rows, cells, .. } = &self.own;
+        let axes = self.kernel.fields[field].axes;
+        let strides = Axis::ALL.map(|axis| match stride(axes, axis) {
+            Stride::Cell => "",
+            Stride::Row => sy,
+            Stride::Plane => sz,
+            Stride::Rows => rows,
+        });
+        let cell = format!("{}[{}]", self.names.field(field), index(&cells[&axes].c, strides, offset));
         match self.kernel.fields[field].ty {
             Type::Bool => Term::new(Level::Comparison, format!("{cell} != 0")),
             Type::F64 | Type::F32 | Type::I64 | Type::I32 | Type::I8 | Type::U64 | Type::U32 | Type::U8 => {
@@ -512,7 +459,10 @@ impl Dialect for Source<'_> {
     }
 
     fn store(&self, output: Id<Output>, value: Term) -> Term {
-        value.around(&format!("{}[{}] = ", self.names.output(output), self.own.c), "")
+        match &self.folds[output.index()] {
+            Some(fold) => self.folded(fold, value),
+            None => value.around(&format!("{}[{}] = ", self.names.output(output), self.own.cells[&WHOLE].c), ""),
+        }
     }
 
     fn condition(&self) -> (&'static str, &'static str) {
@@ -521,9 +471,9 @@ impl Dialect for Source<'_> {
 }
 
 /// `c - sy + 2*sz`: the point's own index plus a constant number of each stride.
-pub(crate) fn index(c: &str, sy: &str, sz: &str, offset: Offset) -> String {
+pub(crate) fn index(c: &str, strides: [&str; 3], offset: Offset) -> String {
     let mut text = c.to_string();
-    for (axis, stride) in Axis::ALL.into_iter().zip(["", sy, sz]) {
+    for (axis, stride) in Axis::ALL.into_iter().zip(strides) {
         let sign = match offset.along(axis) {
             0 => continue,
             ..0 => '-',
@@ -559,7 +509,7 @@ mod tests {
 
     #[test]
     fn indices_name_their_strides() {
-        let check = |offset, expected| assert_eq!(index("c", "sy", "sz", Offset(offset)), expected);
+        let check = |offset, expected| assert_eq!(index("c", ["", "sy", "sz"], Offset(offset)), expected);
         check([0, 0, 0], "c");
         check([1, 0, 0], "c + 1");
         check([-3, 0, 0], "c - 3");

@@ -1,4 +1,4 @@
-//! CUDA C: one thread computes one point. NVRTC and nvcc take it without any header.
+//! CUDA C: one thread computes one point, or a row where results are folded. NVRTC and nvcc take it without any header.
 
 use super::c::{Argument, ArgumentKind, Source, Spelling, library};
 use super::helper::Helper;
@@ -84,40 +84,36 @@ impl Emitter for CudaC {
         } else {
             "Compile with --fmad=false --prec-div=true --prec-sqrt=true --ftz=false for the same bits everywhere."
         };
-        let head = source.head(&["One thread computes one point; threads run along x first.", fmad]);
+        let launch = if source.folds() { A_ROW } else { A_POINT };
+        let head = source.head(&[launch, fmad]);
         let index = |axis: &str| format!("(int)(blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis})");
-        let opening = format!("\nextern \"C\" __global__ void __launch_bounds__(256) {}(", source.entry());
-        Code::Text(head + &source.functions() + &one_thread_a_point(&source, &opening, index))
+        let opening = "\nextern \"C\" __global__ void __launch_bounds__(256) ";
+        Code::Text(head + &source.functions() + &kernel_function(&source, opening, index))
     }
 }
 
+/// What a thread does.
+pub(super) const A_POINT: &str = "One thread computes one point; threads run along x first.";
+/// What a thread does in a kernel that folds.
+pub(super) const A_ROW: &str = "One thread computes a row along x; threads are numbered by y, then z.";
+
 /// The kernel function for CUDA and HIP, which differ in how it begins and how a thread finds itself.
-pub(super) fn one_thread_a_point(source: &Source, opening: &str, thread: impl Fn(&str) -> String) -> String {
+pub(super) fn kernel_function(source: &Source, opening: &str, thread: impl Fn(&str) -> String) -> String {
     let pointer = |Argument { name, kind }: &Argument| match kind {
-        ArgumentKind::Output(ty) => format!("{} *__restrict__ {name}", source.stored(*ty)),
-        ArgumentKind::Field(ty) | ArgumentKind::Scalar(ty) => {
-            format!("const {} *__restrict__ {name}", source.stored(*ty))
-        }
+        ArgumentKind::Output(ty) => format!("{} *{name}", source.stored(*ty)),
+        ArgumentKind::Field(ty) | ArgumentKind::Scalar(ty) => format!("const {} *{name}", source.stored(*ty)),
         ArgumentKind::Stride | ArgumentKind::Extent => unreachable!("pointers are results and fields"),
     };
     let pointers = source.pointers();
     let numbers = source.numbers();
     let arguments = pointers.iter().map(pointer).chain(numbers.iter().map(|argument| source.number(argument)));
     let arguments: Vec<String> = arguments.map(|argument| format!("    {argument}")).collect();
-    let [[i, j, k], [n_x, n_y, n_z]] = [&source.own.ijk, &source.own.n];
-    let mut lines = vec![opening.to_string(), arguments.join(",\n") + ")", "{".into()];
-    for (name, axis) in source.own.ijk.iter().zip(["x", "y", "z"]) {
-        lines.push(format!("    const int {name} = {};", thread(axis)));
-    }
-    lines.extend([
-        format!("    if ({i} >= {n_x} || {j} >= {n_y} || {k} >= {n_z}) {{"),
-        "        return;".into(),
-        "    }".into(),
-        format!("    {}", source.center()),
-        String::new(),
-    ]);
-    lines.extend(source.tables());
-    lines.extend(source.body(4));
-    lines.push("}\n".into());
-    lines.join("\n")
+    let (name, body) = if source.folds() {
+        let mut body = source.row_ids(["x", "y"].map(&thread));
+        body.extend(source.row(&[]));
+        (source.rows_entry(), body)
+    } else {
+        (source.entry(), source.point(["x", "y", "z"].map(&thread)))
+    };
+    format!("{opening}{name}(\n{})\n{{\n{}\n}}\n", arguments.join(",\n"), body.join("\n"))
 }

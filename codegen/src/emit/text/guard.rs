@@ -15,7 +15,10 @@ impl Source<'_> {
     /// The text of one, a line or a few.
     fn define(&self, helper: Helper, name: &str) -> String {
         let (ty, of) = match helper {
+            Helper::AddUp => return self.add_up(name),
+            Helper::RowSum => return self.row_sum(name),
             Helper::Divide(ty) | Helper::Remainder(ty) | Helper::Min(ty) | Helper::Max(ty) => (ty, None),
+            Helper::Largest(ty) | Helper::Least(ty) => (ty, None),
             Helper::Abs(ty) => (ty, Some(ty)),
             Helper::Saturate { from, to } => (to, Some(from)),
         };
@@ -46,6 +49,8 @@ impl Source<'_> {
             Helper::Max(ty) if ty.is_float() => "a != a || b > a ? b : a".into(),
             Helper::Min(_) => "b < a ? b : a".into(),
             Helper::Max(_) => "b > a ? b : a".into(),
+            Helper::Largest(ty) => format!("b > a || b != b ? b + {} : a", self.zero(ty)),
+            Helper::Least(ty) => format!("b < a || b != b ? b + {} : a", self.zero(ty)),
             Helper::Abs(ty) => format!("a < 0 ? {} : a", negated(ty)),
             Helper::Saturate { from, to } => {
                 let [least, most] = ends(to).map(|end| self.literal(end).to_string());
@@ -58,7 +63,12 @@ impl Source<'_> {
                     _ => format!("a >= {high} ? {most} : a > {low} ? {inside} : {least}"),
                 }
             }
+            Helper::AddUp | Helper::RowSum => unreachable!("these are more than an expression"),
         }
+    }
+
+    fn zero(&self, ty: Type) -> Term {
+        self.literal(if ty == Type::F64 { Value::F64(0.0) } else { Value::F32(0.0) })
     }
 
     fn cast_if_small(&self, ty: Type, text: &str) -> String {
@@ -101,7 +111,7 @@ impl Source<'_> {
 }
 
 /// What a helper is for.
-fn explanation(helper: Helper) -> String {
+pub(super) fn explanation(helper: Helper) -> String {
     match helper {
         Helper::Divide(ty) if ty.family() == Family::Signed => {
             "a / b; 0 when b is 0, and the least integer by -1 stays as it is.".into()
@@ -118,6 +128,12 @@ fn explanation(helper: Helper) -> String {
         Helper::Max(_) => "The greater number.".into(),
         Helper::Abs(_) => "The absolute value; the least integer stays as it is.".into(),
         Helper::Saturate { to, .. } => format!("The nearest {to} towards zero; 0 when a is not a number."),
+        Helper::Largest(_) => "The greater number; none when either is none, and never -0.".into(),
+        Helper::Least(_) => "The lesser number; none when either is none, and never -0.".into(),
+        Helper::AddUp => {
+            "Adds to a sum; what rounding takes from it is added to what it lost (Knuth's two-sum).".into()
+        }
+        Helper::RowSum => "The sum of all lanes with what they lost, unless that has no meaning.".into(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::walk::used;
 use crate::emit::names::Names;
-use crate::ir::{Binary, Expr, ExprKind, Function, Id, Kernel, Type, Value};
+use crate::ir::{Binary, Expr, ExprKind, Function, Id, Kernel, Output, Role, Type, Value};
 
 /// Such a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +27,14 @@ pub(crate) enum Helper {
         /// The integer.
         to: Type,
     },
+    /// Adds a number to a running sum and keeps what rounding takes from it.
+    AddUp,
+    /// The sum of all running sums of a row.
+    RowSum,
+    /// The larger float, not-a-number if either is.
+    Largest(Type),
+    /// The lesser float, not-a-number if either is.
+    Least(Type),
 }
 
 impl Helper {
@@ -48,6 +56,18 @@ impl Helper {
         }
     }
 
+    /// What folds the results of a row.
+    pub(crate) fn of_fold(output: &Output) -> Vec<Helper> {
+        match output.role {
+            Role::Sum if output.ty.is_float() => vec![Helper::AddUp, Helper::RowSum],
+            Role::Max if output.ty.is_float() => vec![Helper::Largest(output.ty)],
+            Role::Min if output.ty.is_float() => vec![Helper::Least(output.ty)],
+            Role::Max => vec![Helper::Max(output.ty)],
+            Role::Min => vec![Helper::Min(output.ty)],
+            Role::Sum | Role::Value => vec![],
+        }
+    }
+
     /// `div_i32`, `f64_to_u8`.
     fn name(self) -> String {
         match self {
@@ -57,6 +77,10 @@ impl Helper {
             Helper::Max(ty) => format!("max_{ty}"),
             Helper::Abs(ty) => format!("abs_{ty}"),
             Helper::Saturate { from, to } => format!("{from}_to_{to}"),
+            Helper::AddUp => "add_up".into(),
+            Helper::RowSum => "row_sum".into(),
+            Helper::Largest(ty) => format!("largest_{ty}"),
+            Helper::Least(ty) => format!("least_{ty}"),
         }
     }
 }
@@ -79,7 +103,9 @@ pub(crate) fn needed(kernel: &Kernel, names: &mut Names, lacks: impl Fn(Helper) 
         _ => None,
     };
     let of = |id: Id<Expr>| clamp(&id).or_else(|| Helper::of(kernel, id));
-    let helpers: BTreeSet<Helper> = used(kernel).into_iter().filter_map(of).filter(|helper| lacks(*helper)).collect();
+    let of_folds = kernel.outputs.iter().flat_map(Helper::of_fold);
+    let all = used(kernel).into_iter().filter_map(of).chain(of_folds);
+    let helpers: BTreeSet<Helper> = all.filter(|helper| lacks(*helper)).collect();
     helpers.into_iter().map(|helper| (helper, names.fresh(&helper.name()))).collect()
 }
 

@@ -1,4 +1,4 @@
-//! HIP: one thread computes one point. hipcc, hiprtc and plain clang take it, with or without HIP's headers.
+//! HIP: one thread computes one point, or a row where results are folded. hipcc, hiprtc and plain clang take it, with or without HIP's headers.
 //!
 //! Whatever has the same bits everywhere needs no device library. The other functions are declared by the names they have
 //! in it, so that without the library the program can't be linked.
@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::c::{Source, Spelling, library};
-use super::cuda::{one_thread_a_point, ones, types};
+use super::cuda::{A_POINT, A_ROW, kernel_function, ones, types};
 use super::term::Term;
 use super::walk::used;
 use crate::emit::{Code, Emitter, Target};
@@ -86,12 +86,12 @@ impl Emitter for HipC {
         } else {
             ("off", "Nothing is fused (also pass -ffp-contract=off), so the bits are the same everywhere.")
         };
-        let head = source.head(&["One thread computes one point; threads run along x first.", fusing]);
+        let head = source.head(&[if source.folds() { A_ROW } else { A_POINT }, fusing]);
         let mut prelude: Vec<String> =
             ["", "#ifndef __global__ // No HIP header has been read.", "#define __global__ __attribute__((global))"]
                 .map(String::from)
                 .into();
-        let (declarations, functions) = (declarations(kernel), source.functions());
+        let (declarations, functions) = (declarations(&source.kernel), source.functions());
         if !declarations.is_empty() || !functions.is_empty() {
             prelude.push("#define __device__ __attribute__((device))".into());
         }
@@ -107,7 +107,7 @@ impl Emitter for HipC {
             format!("(int)({first} +\n        {})", builtin("workitem_id"))
         };
         let attributes = "extern \"C\" __global__ __attribute__((amdgpu_flat_work_group_size(1, 256)))";
-        let opening = format!("{prelude}\n{attributes}\nvoid {}(", source.entry());
-        Code::Text(head + &one_thread_a_point(&source, &opening, index))
+        let opening = format!("{prelude}\n{attributes}\nvoid ");
+        Code::Text(head + &kernel_function(&source, &opening, index))
     }
 }

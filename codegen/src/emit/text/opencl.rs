@@ -1,10 +1,9 @@
 //! OpenCL C 1.2: two kernels in one source. In the first a work item computes a point, which suits GPUs; in the second a
-//! row along x, which suits CPUs.
+//! row along x, which suits CPUs. Where results are folded there is only the second.
 
-use super::c::{Argument, ArgumentKind, Source, Spelling, library};
+use super::c::{Argument, ArgumentKind, Own, Source, Spelling, library};
 use super::helper::Helper;
 use super::term::Term;
-use crate::emit::names::rows_entry_point;
 use crate::emit::{Code, Emitter, Target};
 use crate::ir::{Function, Type, Value};
 use crate::verify::Verified;
@@ -71,12 +70,13 @@ impl Emitter for OpenClC {
 
     fn emit(&self, kernel: &Verified) -> Code {
         let source = Source::new(kernel, &SPELLING);
-        let (rows, point) = (rows_entry_point(&kernel.name), source.entry());
-        let launch = [
-            format!("{point}: one work item computes one point; global ids are (x, y, z)."),
-            format!("{rows}: one work item computes a row along x; global ids are (y, z)."),
-        ];
-        let mut text = source.head(&launch.each_ref().map(String::as_str));
+        let (rows, point) = (source.rows_entry(), source.entry());
+        let of_a_point = format!("{point}: one work item computes one point; global ids are (x, y, z).");
+        let of_a_row = format!("{rows}: one work item computes a row along x; global ids are (y, z).");
+        let mut text = match source.folds() {
+            true => source.head(&[&of_a_row]),
+            false => source.head(&[&of_a_point, &of_a_row]),
+        };
         text.push('\n');
         if source.has_doubles() {
             text.push_str("#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n");
@@ -84,29 +84,43 @@ impl Emitter for OpenClC {
         let contract = if kernel.contract { "ON" } else { "OFF" };
         text.push_str(&format!("#pragma OPENCL FP_CONTRACT {contract}\n"));
         text.push_str(&source.functions());
-        for (name, body) in [(point, one_item_a_point(&source)), (rows, one_item_a_row(&source))] {
-            text.push_str(&format!("\nkernel void {name}(\n{})\n{{\n", arguments(&source)));
-            text.extend(body.iter().map(|line| line.clone() + "\n"));
-            text.push_str("}\n");
+        let id = |axis: usize| format!("(int)get_global_id({axis})");
+        let mut body = source.row_ids([id(0), id(1)]);
+        if source.folds() {
+            body.extend(source.row(&[]));
+        } else {
+            text.push_str(&kernel_function(&source, &point, source.point([id(0), id(1), id(2)])));
+            body.extend(row_calls(&source));
+            text.push_str(&row_function(&source));
         }
+        text.push_str(&kernel_function(&source, &rows, body));
         Code::Text(text)
     }
 }
 
-fn arguments(source: &Source) -> String {
-    let pointer = |Argument { name, kind }: &Argument| match kind {
-        ArgumentKind::Output(ty) => format!("global {} *restrict {name}", source.stored(*ty)),
-        ArgumentKind::Field(ty) | ArgumentKind::Scalar(ty) => {
-            format!("global const {} *restrict {name}", source.stored(*ty))
-        }
+/// A kernel function with what is inside it.
+fn kernel_function(source: &Source, name: &str, body: Vec<String>) -> String {
+    let lines: Vec<String> = origins(source).into_iter().chain(body).collect();
+    format!("\nkernel void {name}(\n    {})\n{{\n{}\n}}\n", arguments(source).join(",\n    "), lines.join("\n"))
+}
+
+/// The arguments of a kernel function.
+fn arguments(source: &Source) -> Vec<String> {
+    let origins = source.own.origins.iter().map(|origin| format!("const ulong {origin}"));
+    pointers(source).into_iter().chain(origins).chain(numbers(source)).collect()
+}
+
+fn pointers(source: &Source) -> Vec<String> {
+    let pointer = |Argument { name, kind }: Argument| match kind {
+        ArgumentKind::Output(ty) => format!("global {} *{name}", source.stored(ty)),
+        ArgumentKind::Field(ty) | ArgumentKind::Scalar(ty) => format!("global const {} *{name}", source.stored(ty)),
         ArgumentKind::Stride | ArgumentKind::Extent => unreachable!("pointers are results and fields"),
     };
-    let pointers = source.pointers();
-    let numbers = source.numbers();
-    let arguments = pointers.iter().map(pointer);
-    let arguments = arguments.chain(source.own.origins.iter().map(|origin| format!("const ulong {origin}")));
-    let arguments = arguments.chain(numbers.iter().map(|argument| source.number(argument)));
-    arguments.map(|argument| format!("    {argument}")).collect::<Vec<_>>().join(",\n")
+    source.pointers().into_iter().map(pointer).collect()
+}
+
+fn numbers(source: &Source) -> Vec<String> {
+    source.numbers().iter().map(|argument| source.number(argument)).collect()
 }
 
 /// Moves every pointer to its subdomain's first element: a host can't pass a pointer into the middle of a buffer.
@@ -119,43 +133,41 @@ fn origins(source: &Source) -> Vec<String> {
         .collect()
 }
 
-fn one_item_a_point(source: &Source) -> Vec<String> {
-    let [[i, j, k], [n_x, n_y, n_z]] = [&source.own.ijk, &source.own.n];
-    let mut lines = origins(source);
-    lines.extend([
-        format!("    const int {i} = (int)get_global_id(0);"),
-        format!("    const int {j} = (int)get_global_id(1);"),
-        format!("    const int {k} = (int)get_global_id(2);"),
-        format!("    if ({i} >= {n_x} || {j} >= {n_y} || {k} >= {n_z}) {{"),
-        "        return;".into(),
-        "    }".into(),
-        format!("    {}", source.center()),
-        String::new(),
-    ]);
-    lines.extend(source.tables());
-    lines.extend(source.body(4));
-    lines
+/// Points of a row depend on none of its results, which a compiler can't see where a result takes a field's place. Not
+/// every loop can be vectorised, and PoCL would tell the user so.
+const INDEPENDENT: [&str; 4] = [
+    "#ifdef __clang__",
+    "#pragma clang diagnostic ignored \"-Wpass-failed\"",
+    "#pragma clang loop vectorize(assume_safety)",
+    "#endif",
+];
+
+/// The function that computes a row, apart from the kernel function so that it can be compiled for a constant parity.
+fn row_function(source: &Source) -> String {
+    let [_, j, k] = &source.own.ijk;
+    let ids = [j, k].map(|id| format!("const int {id}"));
+    let parameters: Vec<String> = pointers(source).into_iter().chain(numbers(source)).chain(ids).collect();
+    format!(
+        "\n// The points of row ({j}, {k}).\nstatic inline __attribute__((always_inline)) void {}(\n    {})\n{{\n{}\n}}\n",
+        source.own.row_function,
+        parameters.join(",\n    "),
+        source.row(&INDEPENDENT).join("\n"),
+    )
 }
 
-fn one_item_a_row(source: &Source) -> Vec<String> {
-    let [[i, j, k], [n_x, n_y, n_z]] = [&source.own.ijk, &source.own.n];
-    let (row, c) = (&source.own.row, &source.own.c);
-    let mut lines = origins(source);
-    lines.extend([
-        format!("    const int {j} = (int)get_global_id(0);"),
-        format!("    const int {k} = (int)get_global_id(1);"),
-        format!("    if ({j} >= {n_y} || {k} >= {n_z}) {{"),
-        "        return;".into(),
-        "    }".into(),
-        format!("    {}", source.row()),
-    ]);
-    lines.extend(source.tables());
-    lines.extend([
-        format!("    for (int {i} = 0; {i} < {n_x}; ++{i}) {{"),
-        format!("        const {} {c} = {row} + {i};", types(Type::I64)),
-        String::new(),
-    ]);
-    lines.extend(source.body(8));
+/// Calls the row function: for all points it sees a constant, and its loop tests nothing.
+fn row_calls(source: &Source) -> Vec<String> {
+    let Own { parity, ijk: [_, j, k], row_function, .. } = &source.own;
+    let arguments = source.pointers().into_iter().chain(source.numbers()).map(|argument| argument.name);
+    let arguments: Vec<String> = arguments.chain([j.clone(), k.clone()]).collect();
+    let call = |of_parity: &str| {
+        let actual = |name: &String| Term::whole(if name == parity { of_parity } else { name });
+        Term::call(row_function, arguments.iter().map(actual).collect()).around("", ";").lines(8)
+    };
+    let mut lines = vec![format!("    if ({parity} < 0) {{ // Constant: no point is tested.")];
+    lines.extend(call("-1"));
+    lines.push("    } else {".into());
+    lines.extend(call(parity));
     lines.push("    }".into());
     lines
 }

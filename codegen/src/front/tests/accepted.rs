@@ -2,7 +2,7 @@
 
 use super::{accepted, check, run, run_all};
 use crate::front::{ParameterKind, Shape};
-use crate::ir::{ExprKind, Id, Stmt, Type, Value};
+use crate::ir::{ExprKind, Field, Id, Role, Stmt, Type, Value};
 
 #[test]
 fn offsets_are_sums_and_multiples() {
@@ -146,6 +146,51 @@ fn results_are_one_or_several() {
     let source = "fn k(u: &Field<f64>) -> (f64, f64) { if u[X] > 0.0 { return (u[Y], 1.0); } (2.0, u[Z]) }";
     assert_eq!(run_all(source), [Value::F64(10.0), Value::F64(1.0)]);
     assert_eq!(accepted("fn k(u: &Field<f64>) -> f64 { 1.0 }").shape, Shape::Single);
+}
+
+#[test]
+fn fields_extend_along_some_axes() {
+    for (name, axes) in Field::TYPES {
+        let compiled =
+            accepted(&format!("fn k(u: &Field<f64>, s: &{name}<f32>, t: &[{name}<u8>; 2]) -> f32 {{ s[HERE] }}"));
+        let found: Vec<_> =
+            compiled.kernel.fields.iter().map(|field| (field.name.as_str(), field.ty, field.axes)).collect();
+        let expected =
+            [("u", Type::F64, [true; 3]), ("s", Type::F32, axes), ("t_0", Type::U8, axes), ("t_1", Type::U8, axes)];
+        assert_eq!(found, expected);
+        let kinds: Vec<_> = compiled.parameters.into_iter().map(|parameter| parameter.kind).collect();
+        let fields = ParameterKind::Fields([2, 3].map(Id::new).to_vec());
+        assert_eq!(kinds, [ParameterKind::Field(Id::new(0)), ParameterKind::Field(Id::new(1)), fields]);
+    }
+    let source = "fn k(u: &Field<f64>, s: &FieldXZ<f64>) -> f64 { u[X + Y] * s[2*X - Z] }";
+    assert_eq!(run(source), Value::F64(11.0 * (1000.0 + 2.0 - 100.0)));
+    assert_eq!(run("fn k(s: &polyhalo::FieldX<f64>) -> f64 { s[X] }"), Value::F64(1.0));
+}
+
+#[test]
+fn results_are_values_or_folds() {
+    let check = |result: &str, body: &str, roles: &[Role], values: &[Value]| {
+        let source = format!("fn k(u: &Field<f64>) -> {result} {{ {body} }}");
+        let found: Vec<_> = accepted(&source).kernel.outputs.iter().map(|output| output.role).collect();
+        assert_eq!(found, roles, "{source}");
+        assert_eq!(run_all(&source), values, "{source}");
+    };
+    let [one, ten] = [1.0, 10.0].map(Value::F64);
+    check("Sum<f64>", "Sum(u[X])", &[Role::Sum], &[one]);
+    check("polyhalo::Max<f64>", "polyhalo::Max(u[X])", &[Role::Max], &[one]);
+    check("Min<i32>", "Min(-3)", &[Role::Min], &[Value::I32(-3)]);
+    check(
+        "(f64, Sum<f64>, Max<f64>)",
+        "(u[X], Sum(u[Y]), Max(u[X]))",
+        &[Role::Value, Role::Sum, Role::Max],
+        &[one, ten, one],
+    );
+    check("[Min<f64>; 2]", "[Min(u[X]), Min(u[Y])]", &[Role::Min; 2], &[one, ten]);
+    // A name that means something else here is no fold.
+    check("f64", "let Sum = |x: f64| x + 1.0; Sum(0.0)", &[Role::Value], &[one]);
+    assert_eq!(accepted("fn k(u: &Field<f64>) -> (f64, Sum<f64>) { (1.0, Sum(2.0)) }").shape, Shape::Tuple(2));
+    assert_eq!(accepted("fn k(u: &Field<f64>) -> [Max<f64>; 1] { [Max(1.0)] }").shape, Shape::Array(1));
+    assert_eq!(accepted("fn k(u: &Field<f64>) -> Sum<f64> { Sum(1.0) }").shape, Shape::Single);
 }
 
 #[test]

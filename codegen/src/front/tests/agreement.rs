@@ -4,24 +4,29 @@
 #![allow(unused, clippy::all, reason = "each function is written for the language's sake and takes all parameters")]
 
 use super::accepted;
-use super::world::{Bits, Field, HERE, Offset, PARAMETERS, Point, World, X, Y, Z, value_bits};
+use super::world::{
+    Field, FieldX, FieldXY, FieldXZ, FieldY, FieldYZ, FieldZ, HERE, Max, Min, Offset, PARAMETERS, Point, Results, Seen,
+    Sum, World, X, Y, Z, seen,
+};
 use crate::interpret::interpret;
 
 /// Holds what rustc made of a function against what the compiler makes of its text.
-fn hold(ty: &str, body: &str, rust: impl Fn(&World) -> Vec<(crate::ir::Type, u64)>) {
+fn hold(ty: &str, body: &str, rust: impl Fn(&World) -> Vec<Seen>) {
     let source = format!("fn k({PARAMETERS}) -> {ty} {body}");
     let kernel = accepted(&source).kernel;
     for seed in 0..200 {
         let world = World::of(seed * 977);
-        let values: Vec<_> = interpret(&kernel, &world).into_iter().map(value_bits).collect();
+        let values = interpret(&kernel, &world).into_iter().zip(kernel.outputs.iter());
+        let values: Vec<Seen> = values.map(|(value, output)| seen(output.role, value)).collect();
         assert_eq!(values, rust(&world), "{source}\nat point {seed}\n{:?}", kernel.body);
     }
 }
 
 /// `agree! { (names of the parameters) f64 { body } .. }`; the names are given so that the bodies may use them.
 macro_rules! agree {
-    (($u:ident $v:ident $n:ident $m:ident $q:ident $s:ident $a:ident $b:ident $i:ident $l:ident $w:ident $c:ident $p:ident)
-        $($ty:ident $body:block)*) => {
+    (($u:ident $v:ident $n:ident $m:ident $q:ident $s:ident $gx:ident $gy:ident $gz:ident $gxy:ident $gxz:ident $gyz:ident
+      $a:ident $b:ident $i:ident $l:ident $w:ident $c:ident $p:ident)
+        $($ty:ty $body:block)*) => {
         $({
             fn rust(
                 $u: &Field<f64>,
@@ -30,6 +35,12 @@ macro_rules! agree {
                 $m: &Field<u8>,
                 $q: &Field<bool>,
                 $s: &[Field<f64>; 2],
+                $gx: &FieldX<f64>,
+                $gy: &FieldY<f32>,
+                $gz: &[FieldZ<f64>; 2],
+                $gxy: &FieldXY<i32>,
+                $gxz: &FieldXZ<f64>,
+                $gyz: &FieldYZ<bool>,
                 $a: f64,
                 $b: f64,
                 $i: i32,
@@ -39,8 +50,8 @@ macro_rules! agree {
                 $p: Point,
             ) -> $ty $body
             hold(stringify!($ty), stringify!($body), |world| {
-                let World { u, v, n, m, q, s, a, b, i, l, w, c, p } = world.clone();
-                vec![rust(&u, &v, &n, &m, &q, &s, a, b, i, l, w, c, p).bits()]
+                let World { u, v, n, m, q, s, gx, gy, gz, gxy, gxz, gyz, a, b, i, l, w, c, p } = world.clone();
+                rust(&u, &v, &n, &m, &q, &s, &gx, &gy, &gz, &gxy, &gxz, &gyz, a, b, i, l, w, c, p).all()
             });
         })*
     };
@@ -48,7 +59,7 @@ macro_rules! agree {
 
 #[test]
 fn integers_are_numbers() {
-    agree! { (u v n m q s a b i l w c p)
+    agree! { (u v n m q s gx gy gz gxy gxz gyz a b i l w c p)
         i32 { n[X] * n[Y] + n[Z] - i }
         i32 { n[X] / 3 + n[Y] % 7 - n[Z] / -4 }
         i32 { -n[X] + !n[Y] }
@@ -68,7 +79,7 @@ fn integers_are_numbers() {
 
 #[test]
 fn bits_are_rusts() {
-    agree! { (u v n m q s a b i l w c p)
+    agree! { (u v n m q s gx gy gz gxy gxz gyz a b i l w c p)
         u32 { (w << 3) ^ (w >> 1) & 0xFF | 1 }
         i32 { n[X] >> 2 ^ n[Y] << 1 }
         i32 { 1 << (m[X] as i32) }
@@ -87,7 +98,7 @@ fn bits_are_rusts() {
 
 #[test]
 fn casts_are_rusts() {
-    agree! { (u v n m q s a b i l w c p)
+    agree! { (u v n m q s gx gy gz gxy gxz gyz a b i l w c p)
         i32 { u[X] as i32 }
         u8 { u[X] as u8 }
         u8 { n[X] as u8 }
@@ -110,7 +121,7 @@ fn casts_are_rusts() {
 
 #[test]
 fn functions_of_floats_are_the_standard_librarys() {
-    agree! { (u v n m q s a b i l w c p)
+    agree! { (u v n m q s gx gy gz gxy gxz gyz a b i l w c p)
         f64 { u[X].min(u[Y]) + 0.0 }
         f64 { f64::max(u[X], 2.0) + 0.0 }
         f64 { u[X].floor() + u[Y].ceil() * 3.0 + u[Z].trunc() / 7.0 + u[-X].round() }
@@ -142,7 +153,7 @@ fn functions_of_floats_are_the_standard_librarys() {
 
 #[test]
 fn transcendental_functions_are_the_standard_librarys() {
-    agree! { (u v n m q s a b i l w c p)
+    agree! { (u v n m q s gx gy gz gxy gxz gyz a b i l w c p)
         f64 { u[X].exp() + u[Y].abs().ln() + u[X].exp2() }
         f64 { u[X].abs().log2() + u[Y].abs().log10() + u[Z].abs().log(3.0) }
         f64 { u[X].sin() * u[Y].cos() - u[Z].tan() }
@@ -156,7 +167,7 @@ fn transcendental_functions_are_the_standard_librarys() {
 
 #[test]
 fn functions_of_integers_are_the_standard_librarys() {
-    agree! { (u v n m q s a b i l w c p)
+    agree! { (u v n m q s gx gy gz gxy gxz gyz a b i l w c p)
         i32 { n[X].abs() + n[X].min(n[Y]) - n[Z].max(3) }
         i32 { n[X].signum() * n[Y].clamp(-5, 7) }
         i32 { n[X].rem_euclid(7) + n[Y].rem_euclid(-3) }
@@ -176,7 +187,7 @@ fn functions_of_integers_are_the_standard_librarys() {
 
 #[test]
 fn variables_change_at_run_time() {
-    agree! { (u v n m q s a b i l w c p)
+    agree! { (u v n m q s gx gy gz gxy gxz gyz a b i l w c p)
         f64 { let mut t = 0; for d in [X, -X, Y, -Y, Z, -Z] { if n[d] > 0 { t += 1; } } t as f64 * a }
         i32 { let mut t = 0; let mut k = 0; for d in [X, Y, Z] { k += 1; t += k * n[d]; } t }
         bool { let mut found = false; for d in [X, Y, Z] { if n[d] == 3 { found = true; } } found }
@@ -197,7 +208,7 @@ fn variables_change_at_run_time() {
 
 #[test]
 fn returns_leave_early() {
-    agree! { (u v n m q s a b i l w c p)
+    agree! { (u v n m q s gx gy gz gxy gxz gyz a b i l w c p)
         f64 { if c { return u[X]; } u[Y] }
         f64 { if c { return u[X]; } else { return u[Y]; } }
         f64 { if c { if q[X] { return a; } } b }
@@ -213,6 +224,7 @@ fn returns_leave_early() {
         f64 { let f = |x: f64| -> (f64, i32) { if x > 0.0 { return (x, 1); } (0.0, 2) }; let (x, k) = f(a); x * k as f64 }
         f64 { const DEEP: bool = true; if DEEP { return a; } b }
         f64 { let mut k = 0; if c { return a; } k += 1; u[k * X] }
+        f64 { let mut k = 1; if c { k = if q[X] { return a } else { return b }; } u[k * X] }
         bool { if n[X] == n[Y] { return true; } if n[Y] == n[Z] { return q[X]; } false }
         f64 { match n[X] { 0 => return a, 1..=5 => {} _ => if c { return b; } } u[X] }
         f64 { let mut t = 0.0; for d in [X, Y] { if u[d] > 50.0 { return t; } t += u[d]; if q[d] { if c { return -t; } } } t + 0.5 }
@@ -222,7 +234,7 @@ fn returns_leave_early() {
 
 #[test]
 fn matches_choose() {
-    agree! { (u v n m q s a b i l w c p)
+    agree! { (u v n m q s gx gy gz gxy gxz gyz a b i l w c p)
         i32 { match n[X] { 0 => 5, 1 | 2 => 6, 3..=9 => 7, -5..0 => n[Y], _ => 9 } }
         f64 { match c { true => a, false => b } }
         f64 { match (c, q[X]) { (true, true) => a, (true, false) => b, (false, _) => 3.0 } }
@@ -238,7 +250,7 @@ fn matches_choose() {
 
 #[test]
 fn tables_are_indexed_at_run_time() {
-    agree! { (u v n m q s a b i l w c p)
+    agree! { (u v n m q s gx gy gz gxy gxz gyz a b i l w c p)
         f64 { const W: [f64; 12] = [0.5, -1.0, 2.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 1.0 / 3.0, 10.0, 11.0]; W[m[X] as usize] }
         i32 { let t = [3, 1, 4, 1, 5]; t[n[X].rem_euclid(5) as usize] - t[2] }
         bool { const ALIVE: [bool; 3] = [false, true, true]; ALIVE[(m[X] % 3) as usize] }
@@ -250,7 +262,7 @@ fn tables_are_indexed_at_run_time() {
 
 #[test]
 fn points_fields_and_conditions() {
-    agree! { (u v n m q s a b i l w c p)
+    agree! { (u v n m q s gx gy gz gxy gxz gyz a b i l w c p)
         f64 { if (p.i + p.j + p.k) % 2 == 0 { u[X] } else { u[Y] } }
         f64 { let r = (p.i - 3) as f64; r * r + p.k as f64 }
         f64 { let mut t = 0.0; for f in s { t += f[X] - f[-X]; } t }
@@ -265,15 +277,59 @@ fn points_fields_and_conditions() {
 }
 
 #[test]
-fn several_results_agree() {
-    fn split(n: &Field<i32>, a: f64, c: bool) -> (f64, i32) {
-        if c {
-            return (a, n[X]);
-        }
-        (2.0, 3)
+fn fields_along_some_axes_are_read_along_them() {
+    agree! { (u v n m q s gx gy gz gxy gxz gyz a b i l w c p)
+        f64 { gx[HERE] * u[X] + gx[2*X] - gx[-3*X] }
+        f32 { gy[Y] * gy[-Y] + v[HERE] }
+        f64 { gz[0][Z] - gz[1][-2*Z] * gxz[X - Z] }
+        i32 { gxy[X + Y] + gxy[-X] * gxy[HERE] }
+        bool { gyz[Y - 2*Z] != gyz[HERE] }
+        f64 { let f = |w: &FieldX<f64>, d: Offset| w[d] + w[-d]; f(gx, X) * f(gx, 2*X) }
+        f64 { fn f(w: &FieldXZ<f64>, x: f64) -> f64 { w[X] * x } f(gxz, a) + f(&gxz, b) }
+        f64 { let mut t = 0.0; for (k, w) in gz.iter().enumerate() { t += w[(k as i32 + 1) * Z]; } t * gz.len() as f64 }
+        f64 { let near = |w: &[FieldZ<f64>; 2]| w[0][Z] + w[1][Z]; near(gz) }
+        f64 { let g = gx; let here = |w| g[HERE] * w; here(u[Y]) }
+        f64 { let mut t = 0.0; for k in 1..=3 { t += gx[k * X] * (u[k * X] - u[-k * X]) + gy[k * Y] as f64; } t }
+        f64 { if c { gx[X] } else { gxz[Z] } }
     }
-    hold("(f64, i32)", "{ if c { return (a, n[X]); } (2.0, 3) }", |world| {
-        let (first, second) = split(&world.n, world.a, world.c);
-        vec![first.bits(), second.bits()]
-    });
+}
+
+#[test]
+fn folds_are_given_the_value_of_their_point() {
+    agree! { (u v n m q s gx gy gz gxy gxz gyz a b i l w c p)
+        Sum<f64> { Sum(u[X] * u[X]) }
+        Max<f32> { Max(v[X].abs()) }
+        Min<i32> { Min(n[X] + n[Y]) }
+        Sum<u32> { Sum((u[X] > a) as u32) }
+        Sum<i64> { Sum(1) }
+        Sum<f64> { Sum(0.5) }
+        Sum<u8> { let s = Sum(m[X]); s }
+        Max<f64> { let x = u[X]; let s: Max<f64> = Max(x); s }
+        Max<f64> { return Max(u[X]); }
+        Sum<f64> { if c { Sum(u[X]) } else { Sum(0.0) } }
+        Sum<i64> { if c { Sum(1) } else { Sum(l) } }
+        Sum<i32> { let s = if c { Sum(n[X]) } else if q[X] { Sum(2) } else { Sum(3) }; s }
+        Min<f64> { if q[X] { return Min(f64::INFINITY); } Min(u[X]) }
+        Min<f64> { for d in [X, Y, Z] { if q[d] { return Min(u[d]); } } Min(b) }
+        Sum<f64> { let f = |x: f64| Sum(x * a); f(u[X]) }
+        Sum<f64> { fn f(x: f64) -> Sum<f64> { if x > 0.0 { return Sum(x); } Sum(-x) } f(u[X]) }
+        Max<u8> { match n[X] { 0 => Max(m[X]), 1..=5 => Max(3), _ => Max(m[Y]) } }
+        (f64, Sum<f64>) { let next = u[X] * a; (next, Sum((next - u[HERE]) * (next - u[HERE]))) }
+        (Sum<f64>, Max<f32>, bool) { (Sum(u[X]), Max(v[X]), q[X]) }
+        (f64, Max<f64>) { if c { return (a, Max(b)); } (u[X], Max(u[Y])) }
+        (i32, Sum<i32>) { let (x, s) = if c { (n[X], Sum(n[Y])) } else { (1, Sum(2)) }; (x, s) }
+        [Sum<f64>; 2] { [Sum(u[X]), Sum(u[Y])] }
+        [Min<i32>; 3] { [Min(i); 3] }
+        [Sum<f64>; 2] { let all = [Sum(u[X]), Sum(u[Y])]; [all[1], all[0]] }
+        Sum<f64> { let mut t = u[X]; let s = Sum(t); t = 2.0; s }
+        Sum::<f64> { Sum::<f64>(gx[X]) }
+    }
+}
+
+#[test]
+fn several_results_agree() {
+    agree! { (u v n m q s gx gy gz gxy gxz gyz a b i l w c p)
+        (f64, i32) { if c { return (a, n[X]); } (2.0, 3) }
+        [f64; 2] { let mut e = [a; 2]; if c { e[1] = u[X]; } e }
+    }
 }

@@ -72,6 +72,29 @@ fn refused(body: &str, parts: &[&str]) {
     refused_whole(&source, parts);
 }
 
+/// What is wrong with a source of one line, each with the text that is underlined.
+fn underlined(source: &str) -> Vec<(String, String)> {
+    let function = syn::parse_str(source).unwrap_or_else(|error| panic!("{source}: {error}"));
+    let refused = compile(&function, &Options::default()).expect_err("this is refused");
+    let text = |diagnostic: &crate::Diagnostic| {
+        let (first, last) = refused.spans.of(diagnostic.place);
+        source.chars().take(last.end().column).skip(first.start().column).collect()
+    };
+    refused.diagnostics.iter().map(|diagnostic| (text(diagnostic), diagnostic.text())).collect()
+}
+
+/// The body is refused with exactly these mistakes: the text that is underlined, and a part of what is said.
+fn refused_at(body: &str, expected: &[(&str, &str)]) {
+    refused_whole_at(&format!("fn k(u: &Field<f64>, v: &Field<f64>, a: f64, b: f64) -> f64 {{ {body} }}"), expected);
+}
+
+fn refused_whole_at(source: &str, expected: &[(&str, &str)]) {
+    let found = underlined(source);
+    let fits = found.len() == expected.len()
+        && found.iter().zip(expected).all(|((at, text), (place, part))| at == place && text.contains(part));
+    assert!(fits, "{source}\ngives {found:#?}\nnot {expected:#?}");
+}
+
 fn refused_whole(source: &str, parts: &[&str]) {
     let wrong = compiled(source).err().unwrap_or_else(|| panic!("{source} is accepted")).join("\n");
     for part in parts {

@@ -3,7 +3,7 @@
 use std::ops::{Add, Index, Mul, Neg, Sub};
 
 use crate::interpret;
-use crate::ir::{self, Axis, Id, Param, Type, Value};
+use crate::ir::{self, Axis, Id, Param, Role, Type, Value};
 use crate::random::Random;
 
 pub(super) const HERE: Offset = Offset([0; 3]);
@@ -62,6 +62,43 @@ impl<T> Index<Offset> for Field<T> {
     }
 }
 
+/// A field along some axes; it is the same everywhere along the others, and not read along them.
+#[derive(Clone, Debug)]
+pub(super) struct Thin<T, const ALONG_X: bool, const ALONG_Y: bool, const ALONG_Z: bool>(Field<T>);
+
+pub(super) type FieldX<T> = Thin<T, true, false, false>;
+pub(super) type FieldY<T> = Thin<T, false, true, false>;
+pub(super) type FieldZ<T> = Thin<T, false, false, true>;
+pub(super) type FieldXY<T> = Thin<T, true, true, false>;
+pub(super) type FieldXZ<T> = Thin<T, true, false, true>;
+pub(super) type FieldYZ<T> = Thin<T, false, true, true>;
+
+impl<T, const ALONG_X: bool, const ALONG_Y: bool, const ALONG_Z: bool> Index<Offset>
+    for Thin<T, ALONG_X, ALONG_Y, ALONG_Z>
+{
+    type Output = T;
+    fn index(&self, offset: Offset) -> &T {
+        let inside = offset.0.iter().zip([ALONG_X, ALONG_Y, ALONG_Z]).all(|(cells, along)| along || *cells == 0);
+        assert!(inside, "{offset:?} leads out of the field");
+        &self.0[offset]
+    }
+}
+
+/// Values on their way into a fold.
+macro_rules! folds {
+    ($($name:ident)*) => {
+        $(#[derive(Clone, Copy, Debug)]
+        pub(super) struct $name<T>(pub(super) T);
+
+        impl<T: Bits> Results for $name<T> {
+            fn all(self) -> Vec<Seen> {
+                vec![seen(Role::$name, self.0.value())]
+            }
+        })*
+    };
+}
+folds!(Sum Max Min);
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
     pub(super) i: i32,
@@ -78,6 +115,12 @@ pub(super) struct World {
     pub(super) m: Field<u8>,
     pub(super) q: Field<bool>,
     pub(super) s: [Field<f64>; 2],
+    pub(super) gx: FieldX<f64>,
+    pub(super) gy: FieldY<f32>,
+    pub(super) gz: [FieldZ<f64>; 2],
+    pub(super) gxy: FieldXY<i32>,
+    pub(super) gxz: FieldXZ<f64>,
+    pub(super) gyz: FieldYZ<bool>,
     pub(super) a: f64,
     pub(super) b: f64,
     pub(super) i: i32,
@@ -89,7 +132,8 @@ pub(super) struct World {
 
 /// The parameters as written.
 pub(super) const PARAMETERS: &str = "u: &Field<f64>, v: &Field<f32>, n: &Field<i32>, m: &Field<u8>, q: &Field<bool>, \
-                                     s: &[Field<f64>; 2], a: f64, b: f64, i: i32, l: i64, w: u32, c: bool, p: Point";
+                                     s: &[Field<f64>; 2], gx: &FieldX<f64>, gy: &FieldY<f32>, gz: &[FieldZ<f64>; 2], \
+                                     gxy: &FieldXY<i32>, gxz: &FieldXZ<f64>, gyz: &FieldYZ<bool>, a: f64, b: f64, i: i32, l: i64, w: u32, c: bool, p: Point";
 
 impl World {
     /// Moderate numbers, so that rustc's checks for overflow stay quiet; now and then a float that is none.
@@ -117,6 +161,12 @@ impl World {
             w: random.below(40) as u32,
             c: random.once_in(2),
             p: Point { i: whole(&mut random), j: whole(&mut random), k: whole(&mut random) },
+            gx: Thin(field(&mut random, float)),
+            gy: Thin(field(&mut random, |random| float(random) as f32)),
+            gz: [(); 2].map(|()| Thin(field(&mut random, float))),
+            gxy: Thin(field(&mut random, whole)),
+            gxz: Thin(field(&mut random, float)),
+            gyz: Thin(field(&mut random, |random| random.once_in(2))),
         }
     }
 }
@@ -130,7 +180,14 @@ impl interpret::Point for World {
             2 => Value::I32(self.n[offset]),
             3 => Value::U8(self.m[offset]),
             4 => Value::Bool(self.q[offset]),
-            at => Value::F64(self.s[at - 5][offset]),
+            at @ (5 | 6) => Value::F64(self.s[at - 5][offset]),
+            7 => Value::F64(self.gx[offset]),
+            8 => Value::F32(self.gy[offset]),
+            at @ (9 | 10) => Value::F64(self.gz[at - 9][offset]),
+            11 => Value::I32(self.gxy[offset]),
+            12 => Value::F64(self.gxz[offset]),
+            13 => Value::Bool(self.gyz[offset]),
+            at => unreachable!("there is no field {at}"),
         }
     }
 
@@ -154,27 +211,60 @@ impl interpret::Point for World {
     }
 }
 
-/// The value that rustc's code gave, for comparison by bits; whatever is not a number is the same.
-pub(super) trait Bits {
-    fn bits(self) -> (Type, u64);
-}
+/// One result as it is compared: what becomes of it, its type and its bits.
+pub(super) type Seen = (Role, Type, u64);
 
-macro_rules! bits {
-    ($($ty:ident $variant:ident)*) => {
-        $(impl Bits for $ty {
-            fn bits(self) -> (Type, u64) {
-                value_bits(Value::$variant(self))
-            }
-        })*
-    };
-}
-bits!(f64 F64 f32 F32 i64 I64 i32 I32 i8 I8 u64 U64 u32 U32 u8 U8 bool Bool);
-
-pub(super) fn value_bits(value: Value) -> (Type, u64) {
+/// A result for comparison; whatever is not a number is the same.
+pub(super) fn seen(role: Role, value: Value) -> Seen {
     let bits = match value {
         Value::F64(value) if value.is_nan() => f64::NAN.to_bits(),
         Value::F32(value) if value.is_nan() => f32::NAN.to_bits().into(),
         value => value.bits(),
     };
-    (value.ty(), bits)
+    (role, value.ty(), bits)
+}
+
+/// A number or truth value that rustc's code gave.
+pub(super) trait Bits {
+    fn value(self) -> Value;
+}
+
+/// All results that rustc's code gave.
+pub(super) trait Results {
+    fn all(self) -> Vec<Seen>;
+}
+
+macro_rules! values {
+    ($($ty:ident $variant:ident)*) => {
+        $(impl Bits for $ty {
+            fn value(self) -> Value {
+                Value::$variant(self)
+            }
+        }
+
+        impl Results for $ty {
+            fn all(self) -> Vec<Seen> {
+                vec![seen(Role::Value, self.value())]
+            }
+        })*
+    };
+}
+values!(f64 F64 f32 F32 i64 I64 i32 I32 i8 I8 u64 U64 u32 U32 u8 U8 bool Bool);
+
+impl<A: Results, B: Results> Results for (A, B) {
+    fn all(self) -> Vec<Seen> {
+        [self.0.all(), self.1.all()].concat()
+    }
+}
+
+impl<A: Results, B: Results, C: Results> Results for (A, B, C) {
+    fn all(self) -> Vec<Seen> {
+        [self.0.all(), self.1.all(), self.2.all()].concat()
+    }
+}
+
+impl<T: Results, const N: usize> Results for [T; N] {
+    fn all(self) -> Vec<Seen> {
+        self.into_iter().flat_map(Results::all).collect()
+    }
 }

@@ -5,53 +5,18 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
+use super::super::address::Axes;
 use super::super::c::library;
+use super::super::fold::row_type;
 use super::super::{cuda, opencl};
+use super::world::{GRID, Launch, ORIGIN, World, extent, global, index, lo, places};
 use super::{C_EMITTERS, text};
 use crate::analyse::analyse;
 use crate::emit::names::{entry_point, rows_entry_point};
 use crate::emit::{Emitter, Target};
-use crate::interpret::{Point, interpret};
-use crate::ir::{Axis, Exactness, Field, Function, Id, Offset, Param, Type, Value};
+use crate::ir::{Exactness, Function, Role, Type, Value};
 use crate::offline::require::available;
 use crate::verify::Verified;
-
-/// Cells of the test's grid along each axis; a frame of one cell is not computed.
-pub(super) const GRID: [usize; 3] = [5, 4, 4];
-
-/// The global index of the grid's first cell.
-const FIRST: [i32; 3] = [100, -3, 7];
-
-/// What kernels see: a grid for each field, a value for each scalar.
-pub(super) struct World {
-    pub(super) grids: Vec<Vec<Value>>,
-    pub(super) scalars: Vec<Value>,
-}
-
-pub(super) struct At<'w>(pub(super) &'w World, pub(super) usize);
-
-impl Point for At<'_> {
-    fn load(&self, field: Id<Field>, offset: Offset) -> Value {
-        let [x, y, z] = offset.0.map(|cells| cells as isize);
-        let cell = self.1 as isize + x + GRID[0] as isize * (y + GRID[1] as isize * z);
-        self.0.grids[field.index()][cell as usize]
-    }
-
-    fn param(&self, param: Id<Param>) -> Value {
-        self.0.scalars[param.index()]
-    }
-
-    fn index(&self, axis: Axis) -> i32 {
-        let [x, y, _] = GRID;
-        let cell = [self.1 % x, self.1 / x % y, self.1 / (x * y)][axis as usize];
-        FIRST[axis as usize] + cell as i32
-    }
-}
-
-pub(super) fn inner_points() -> impl Iterator<Item = usize> {
-    let [x, y, z] = GRID;
-    (1..z - 1).flat_map(move |k| (1..y - 1).flat_map(move |j| (1..x - 1).map(move |i| i + x * (j + y * k))))
-}
 
 /// Whether a result is as near to the expected one as it must be, in units in the last place. Every not-a-number is alike,
 /// for their bits are nobody's promise.
@@ -89,7 +54,9 @@ fn prelude(target: Target) -> String {
             static long long __double_as_longlong(double value) { long long v; memcpy(&v, &value, 8); return v; }
             static unsigned __float_as_uint(float value) { unsigned v; memcpy(&v, &value, 4); return v; }
             static int __popc(unsigned a) { return __builtin_popcount(a); }
-            static int __popcll(unsigned long long a) { return __builtin_popcountll(a); }\n"
+            static int __popcll(unsigned long long a) { return __builtin_popcountll(a); }
+            static double __dadd_rn(double a, double b) { return a + b; }
+            static double __dsub_rn(double a, double b) { return a - b; }\n"
             .into(),
         Target::Hip => {
             "#include <cmath>\n#include <cstdio>\n#include <cstring>\n#define __global__\n#define __device__\n
@@ -132,17 +99,29 @@ fn device_library() -> String {
     code
 }
 
-/// C statements that run the kernel of `name` over the inner points.
-fn launches(target: Target, kernel: &Verified, pointers: &str, numbers: &str) -> Vec<String> {
-    let [x, y, z] = GRID.map(|cells| cells - 2);
-    let mut geometry = format!("{}, {}, 1, 1, 1, {x}, {y}, {z}", GRID[0], GRID[0] * GRID[1]);
+/// What a kernel is given: names of arrays with the axes along which they extend, and the scalars.
+struct Given {
+    arrays: Vec<(String, Axes)>,
+    scalars: Vec<String>,
+}
+
+/// C statements that run a kernel, each in another way.
+fn launches(target: Target, kernel: &Verified, given: &Given, launch: Launch) -> Vec<String> {
+    let [x, y, z] = [launch.width, GRID[1] - 2, GRID[2] - 2];
+    let [lo_x, lo_y, lo_z] = lo();
+    let parity = launch.parity;
+    let mut geometry = format!("{}, {}, {lo_x}, {lo_y}, {lo_z}, {x}, {y}, {z}, {parity}", GRID[0], GRID[0] * GRID[1]);
     if analyse(kernel).uses_index {
-        geometry += &FIRST.map(|index| format!(", {index}")).concat();
+        geometry += &global().map(|index| format!(", {index}")).concat();
     }
-    let point = entry_point(&kernel.name);
+    let scalars = given.scalars.iter().map(|name| format!("{name}, ")).collect::<String>();
+    let origins = || given.arrays.iter().map(|(_, axes)| index(*axes, ORIGIN));
+    let (point, rows) = (entry_point(&kernel.name), rows_entry_point(&kernel.name));
+    let folds = kernel.outputs.iter().any(|output| output.role != Role::Value);
     match target {
         Target::Cuda | Target::Hip => {
-            let call = format!("{point}({pointers}, {numbers}{geometry});");
+            let pointers = given.arrays.iter().zip(origins()).map(|((name, _), origin)| format!("{name} + {origin}, "));
+            let pointers = pointers.collect::<String>();
             let each = |part: &str, of: [usize; 3]| {
                 let [x, y, z] = of;
                 format!(
@@ -150,20 +129,24 @@ fn launches(target: Target, kernel: &Verified, pointers: &str, numbers: &str) ->
                     for ({part}.x = 0; {part}.x < {x}; ++{part}.x) "
                 )
             };
-            let blocks = [x.div_ceil(2), y, z.div_ceil(3)];
-            vec![each("blockIdx", blocks) + &each("threadIdx", [2, 1, 3]) + &call]
+            let (name, blocks, threads) = match folds {
+                false => (point, [x.div_ceil(2), y, z.div_ceil(3)], [2, 1, 3]),
+                true => (rows, [y.div_ceil(2), z, 1], [2, 1, 1]),
+            };
+            let call = format!("{name}({pointers}{scalars}{geometry});");
+            vec![each("blockIdx", blocks) + &each("threadIdx", threads) + &call]
         }
         Target::OpenCl => {
-            let origins = "0, ".repeat(kernel.outputs.len() + kernel.fields.len());
-            let call = |name: &str| format!("{name}({pointers}, {origins}{numbers}{geometry});");
+            let pointers = given.arrays.iter().map(|(name, _)| format!("{name}, ")).collect::<String>();
+            let origins = origins().map(|origin| format!("{origin}, ")).collect::<String>();
+            let call = |name: &str| format!("{name}({pointers}{origins}{scalars}{geometry});");
             let each = |axis: usize, count: usize| {
                 format!("for (global_id[{axis}] = 0; global_id[{axis}] < {count}; ++global_id[{axis}]) ")
             };
             // One more than there are points, as when sizes are rounded up.
-            vec![
-                each(2, z + 1) + &each(1, y + 1) + &each(0, x + 1) + &call(&point),
-                each(1, z + 1) + &each(0, y + 1) + &call(&rows_entry_point(&kernel.name)),
-            ]
+            let by_point = each(2, z + 1) + &each(1, y + 1) + &each(0, x + 1) + &call(&point);
+            let by_row = each(1, z + 1) + &each(0, y + 1) + &call(&rows);
+            if folds { vec![by_row] } else { vec![by_point, by_row] }
         }
         Target::SpirV | Target::Native => unreachable!("no C"),
     }
@@ -190,15 +173,18 @@ fn array(target: Target, name: &str, ty: Type, values: &[Value]) -> String {
 /// A program that runs each kernel on its world and prints the bits of the results, point by point.
 fn program(emitter: &dyn Emitter, cases: &[(Verified, World)]) -> String {
     let mut code = prelude(emitter.target());
-    let points: Vec<String> = inner_points().map(|point| point.to_string()).collect();
-    writeln!(code, "static const int points[] = {{{}}};", points.join(", ")).expect(TAKES_ALL);
+    for (name, role) in [("points", Role::Value), ("rows", Role::Sum)] {
+        let indices: Vec<String> = places(role).into_iter().map(|at| index(extent(role), at).to_string()).collect();
+        writeln!(code, "static const int {name}[] = {{{}}};", indices.join(", ")).expect(TAKES_ALL);
+    }
     code += "static void show(const void *value, int bytes)
              { unsigned long long bits = 0; memcpy(&bits, value, bytes); printf(\"%llx\\n\", bits); }\n";
     let mut functions = BTreeSet::new();
     for (number, (kernel, world)) in cases.iter().enumerate() {
         let text = text(emitter, kernel);
         // Kernels of one program share the functions above them.
-        let is_new = |part: &&str| !part.contains("\nstatic inline ") || functions.insert(part.to_string());
+        let is_shared = |part: &str| part.contains("\nstatic inline ") && !part.contains("always_inline");
+        let is_new = |part: &&str| !is_shared(part) || functions.insert(part.to_string());
         code += &text.split("\n\n").filter(is_new).collect::<Vec<_>>().join("\n\n");
         write!(code, "static void case_{number}(void) {{\n{}}}\n", case(emitter.target(), kernel, world))
             .expect(TAKES_ALL);
@@ -214,16 +200,24 @@ const TAKES_ALL: &str = "strings take all";
 
 /// The statements for one kernel.
 fn case(target: Target, kernel: &Verified, world: &World) -> String {
-    let zeros = |ty| vec![Value::from_bits(ty, 0); GRID.iter().product()];
     let mut code = String::new();
-    let mut names = Vec::new();
+    let mut arrays = Vec::new();
     for (id, output) in kernel.outputs.enumerate() {
-        names.push(format!("result{}", id.index()));
-        code += &array(target, &names[names.len() - 1], output.ty, &zeros(output.ty));
+        let name = match world.replaced(id) {
+            Some(field) => format!("field{field}"),
+            None => {
+                let name = format!("result{}", id.index());
+                let ty = if output.ty == Type::Bool { Type::U8 } else { row_type(output) };
+                code += &array(target, &name, ty, &vec![Value::from_bits(ty, u64::MAX); GRID.iter().product()]);
+                name
+            }
+        };
+        arrays.push((name, extent(output.role)));
     }
     for (id, field) in kernel.fields.enumerate() {
-        names.push(format!("field{}", id.index()));
-        code += &array(target, &names[names.len() - 1], field.ty, &world.grids[id.index()]);
+        let name = format!("field{}", id.index());
+        code += &array(target, &name, field.ty, &world.grids[id.index()]);
+        arrays.push((name, field.axes));
     }
     let scalars: Vec<String> = (0..world.scalars.len()).map(|index| format!("scalar{index}")).collect();
     for (name, value) in scalars.iter().zip(&world.scalars) {
@@ -231,20 +225,20 @@ fn case(target: Target, kernel: &Verified, world: &World) -> String {
         let travels = if value.ty().bytes() == 1 { Value::U32(value.bits() as u32) } else { *value };
         code += &array(target, name, travels.ty(), &[travels]);
     }
-    let numbers: Vec<String> = scalars.iter().map(|name| format!("{name}[0], ")).collect();
-    for name in names.iter().chain(&scalars) {
-        writeln!(code, "memcpy({name}, {name}_bits, sizeof {name});").expect(TAKES_ALL);
-    }
-    for launch in launches(target, kernel, &names.join(", "), &numbers.concat()) {
-        for name in &names[..kernel.outputs.len()] {
-            writeln!(code, "memset({name}, 0xff, sizeof {name});").expect(TAKES_ALL);
+    let all: BTreeSet<&String> = arrays.iter().map(|(name, _)| name).chain(&scalars).collect();
+    let scalars = scalars.iter().map(|name| format!("{name}[0]")).collect();
+    let given = Given { arrays: arrays.clone(), scalars };
+    for launch in world.launches.iter().flat_map(|launch| launches(target, kernel, &given, *launch)) {
+        for name in &all {
+            writeln!(code, "memcpy({name}, {name}_bits, sizeof {name});").expect(TAKES_ALL);
         }
         code += &launch;
-        writeln!(code, "for (int point = 0; point < {}; ++point) {{", inner_points().count()).expect(TAKES_ALL);
-        for name in &names[..kernel.outputs.len()] {
-            writeln!(code, "show(&{name}[points[point]], sizeof {name}[0]);").expect(TAKES_ALL);
+        for ((_, output), (name, _)) in kernel.outputs.enumerate().zip(&arrays) {
+            let (where_at, count) =
+                (if output.role == Role::Value { "points" } else { "rows" }, places(output.role).len());
+            let each = format!("for (int at = 0; at < {count}; ++at)");
+            writeln!(code, "{each} show(&{name}[{where_at}[at]], sizeof {name}[0]);").expect(TAKES_ALL);
         }
-        code += "}\n";
     }
     code
 }
@@ -272,8 +266,8 @@ fn run(name: &str, target: Target, code: &str) -> String {
     String::from_utf8(output.stdout).expect("the program prints numbers")
 }
 
-/// Runs each kernel on its world with every C target and compares with the interpreter, whose results must be met within
-/// so many units in the last place.
+/// Runs each kernel on its world with every C target and compares with what is expected, which must be met within so
+/// many units in the last place.
 pub(super) fn check(name: &str, cases: &[(Verified, World)], units: i64) {
     let gcc = Command::new("gcc").arg("--version").output().map_err(|cause| cause.to_string());
     let Some(_) = available("gcc", gcc) else { return };
@@ -281,20 +275,30 @@ pub(super) fn check(name: &str, cases: &[(Verified, World)], units: i64) {
         let target = emitter.target();
         let printed = run(&format!("{name}-{target}"), target, &program(emitter, cases));
         let mut printed = printed.lines();
-        let entries = if target == Target::OpenCl { 2 } else { 1 };
         for (kernel, world) in cases {
-            let points = || (0..entries).flat_map(|_| inner_points());
-            for (point, expected) in points().flat_map(|point| {
-                interpret(kernel, &At(world, point)).into_iter().map(move |expected| (point, expected))
-            }) {
-                let line = printed.next().expect("a line per result");
-                let bits = u64::from_str_radix(line, 16).expect("a number");
-                let got = Value::from_bits(expected.ty(), bits);
-                assert!(
-                    near(got, expected, units) && (expected.ty() != Type::Bool || bits < 2),
-                    "{target}, point {point}: {got:?}, not {expected:?}, of\n{}",
-                    text(emitter, kernel)
-                );
+            let folds = kernel.outputs.iter().any(|output| output.role != Role::Value);
+            let entries = if target == Target::OpenCl && !folds { 2 } else { 1 };
+            for launch in world.launches.iter().flat_map(|launch| vec![*launch; entries]) {
+                for (id, output) in kernel.outputs.enumerate() {
+                    for (expected, at) in world.expected(kernel, id, launch).into_iter().zip(places(output.role)) {
+                        let line = printed.next().expect("a line per result");
+                        let bits = u64::from_str_radix(line, 16).expect("a number");
+                        let ty = row_type(output);
+                        let is_right = match expected {
+                            Some(expected) => {
+                                near(Value::from_bits(ty, bits), expected, units) && (ty != Type::Bool || bits < 2)
+                            }
+                            None => bits == u64::MAX >> (64 - 8 * ty.bytes()),
+                        };
+                        let got = Value::from_bits(ty, bits);
+                        assert!(
+                            is_right,
+                            "{target}, result {} at {at:?}, {launch:?}: {got:?}, not {expected:?}, of\n{}",
+                            id.index(),
+                            text(emitter, kernel)
+                        );
+                    }
+                }
             }
         }
         assert_eq!(printed.next(), None);

@@ -68,6 +68,12 @@ impl Build {
         self.0.body.push(Stmt::Store { output, value, place: at(9) });
     }
 
+    /// One more result, which is folded.
+    pub(super) fn folded(&mut self, value: Id<Expr>, role: Role) {
+        let output = self.0.outputs.push(Output { ty: self.0.exprs[value].ty, role });
+        self.0.body.push(Stmt::Store { output, value, place: at(9) });
+    }
+
     pub(super) fn local(&mut self, name: &str, ty: Type, mutable: bool, note: Option<&str>) -> Id<Local> {
         self.0.locals.push(Local { name: name.into(), ty, mutable, note: note.map(String::from) })
     }

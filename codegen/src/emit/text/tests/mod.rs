@@ -2,15 +2,16 @@
 
 mod cpu;
 mod kernels;
+mod world;
 
-use cpu::{At, GRID, World, check, inner_points, is_nan};
+use cpu::{check, is_nan};
 use kernels::{Build, average, heat};
+use world::{ALL, GRID, World};
 
 use super::term::COLUMNS;
 use super::{CudaC, HipC, OpenClC};
-use crate::emit::{Code, Emitter};
-use crate::interpret::interpret;
-use crate::ir::{Axis, Binary, Exactness, ExprKind, Function, Kernel, Place, Stmt, Table, Type, Value};
+use crate::emit::{Code, Emitter, Target};
+use crate::ir::{Axis, Binary, Exactness, ExprKind, Function, Kernel, Place, Role, Stmt, Table, Type, Value};
 use crate::random::{self, Limits, Random};
 use crate::verify::{Verified, binary_result, verify};
 
@@ -23,18 +24,10 @@ fn text(emitter: &dyn Emitter, kernel: &Verified) -> String {
     }
 }
 
-fn world(random: &mut Random, kernel: &Verified) -> World {
-    let cells: usize = GRID.iter().product();
-    World {
-        grids: kernel.fields.iter().map(|field| (0..cells).map(|_| random.value(field.ty)).collect()).collect(),
-        scalars: kernel.params.iter().map(|param| random.value(param.ty)).collect(),
-    }
-}
-
 #[test]
 fn kernels_made_by_hand_have_the_interpreters_bits() {
     for kernel in [heat(), average()] {
-        let world = world(&mut Random::new(1), &kernel);
+        let world = World::random(&mut Random::new(1), &kernel).by_parity();
         check(&kernel.name.clone(), &[(kernel, world)], 0);
     }
 }
@@ -44,13 +37,129 @@ fn random_kernels_have_the_interpreters_bits() {
     let limits = Limits { reach: 1, ..Limits::default() };
     let mut values = Random::new(1);
     let cases = (0..100).map(|seed| random::kernel(&format!("random_{seed}"), seed, limits));
-    let cases: Vec<(Verified, World)> = cases.map(|kernel| (kernel.clone(), world(&mut values, &kernel))).collect();
-    let points = || cases.iter().flat_map(|case| inner_points().map(move |point| (case, point)));
-    let results: Vec<Value> =
-        points().flat_map(|((kernel, world), point)| interpret(kernel, &At(world, point))).collect();
+    let cases: Vec<(Verified, World)> =
+        cases.map(|kernel| (kernel.clone(), World::random(&mut values, &kernel).by_parity())).collect();
+    let results = |(kernel, world): &(Verified, World)| {
+        let results = kernel.outputs.ids().flat_map(|output| world.expected(kernel, output, ALL));
+        results.flatten().collect::<Vec<Value>>()
+    };
+    let results: Vec<Value> = cases.iter().flat_map(results).collect();
     let numbers = results.iter().filter(|result| !is_nan(**result)).count();
     assert!(4 * numbers > 3 * results.len(), "{numbers} numbers in {} results leave little to compare", results.len());
     check("random", &cases, 0);
+}
+
+/// The same kernel with some results folded and some fields that lack axes.
+fn with_folds(kernel: &Verified, random: &mut Random) -> Verified {
+    let mut changed = Kernel::clone(kernel);
+    let axes: Vec<[bool; 3]> = kernel
+        .fields
+        .iter()
+        .map(|_| random.pick(&[1, 2, 3, 4, 5, 6, 7, 7]))
+        .map(|bits: u8| [0, 1, 2].map(|axis| bits >> axis & 1 == 1))
+        .collect();
+    for id in kernel.fields.ids() {
+        changed.fields[id].axes = axes[id.index()];
+    }
+    for id in kernel.exprs.ids() {
+        if let ExprKind::Load { field, offset } = &mut changed.exprs[id].kind {
+            let cells = offset.0.iter().zip(axes[field.index()]);
+            let cells: Vec<i32> = cells.map(|(cells, extends)| if extends { *cells } else { 0 }).collect();
+            offset.0.copy_from_slice(&cells);
+        }
+    }
+    for (id, output) in kernel.outputs.enumerate() {
+        if output.ty != Type::Bool {
+            changed.outputs[id].role = random.pick(&[Role::Value, Role::Sum, Role::Max, Role::Min]);
+        }
+    }
+    verify(changed).expect("still sound")
+}
+
+#[test]
+fn random_folds_and_fields_that_lack_axes_have_the_interpreters_bits() {
+    let limits = Limits { reach: 1, ..Limits::default() };
+    let mut random = Random::new(4);
+    let cases = (100..200).map(|seed| random::kernel(&format!("random_{seed}"), seed, limits));
+    let cases = cases.map(|kernel| {
+        let kernel = with_folds(&kernel, &mut random);
+        let world = World::random(&mut random, &kernel).by_parity();
+        (kernel, world)
+    });
+    let cases: Vec<(Verified, World)> = cases.collect();
+    for role in [Role::Value, Role::Sum, Role::Max, Role::Min] {
+        let outputs = cases.iter().flat_map(|(kernel, _)| kernel.outputs.iter());
+        assert!(outputs.filter(|output| output.role == role).count() > 20, "too few are {role:?}");
+    }
+    check("folds", &cases, 0);
+}
+
+/// Sums, largest and least values of one field.
+fn folded(ty: Type, name: &str) -> Verified {
+    let mut build = Build::named(name);
+    let u = build.field("u", ty);
+    let value = build.load(u, [0; 3]);
+    for role in [Role::Sum, Role::Max, Role::Min] {
+        build.folded(value, role);
+    }
+    build.verified()
+}
+
+#[test]
+fn what_is_special_is_folded_by_the_rules() {
+    let mut random = Random::new(5);
+    let mut cases = Vec::new();
+    for ty in Type::ALL.into_iter().filter(|ty| ty.is_number()) {
+        let random_values = special(&mut random, ty).grids.remove(0);
+        let mut grids = vec![random_values];
+        if ty.is_float() {
+            let float = |value: f64| if ty == Type::F64 { Value::F64(value) } else { Value::F32(value as f32) };
+            let cells: usize = GRID.iter().product();
+            let some = |random: &mut Random, values: &[f64]| -> Vec<Value> {
+                (0..cells).map(|_| float(random.pick(values))).collect()
+            };
+            grids.push(vec![float(-0.0); cells]);
+            grids.push(some(&mut random, &[0.0, -0.0]));
+            grids.push(some(&mut random, &[1e30, 1.0, -1e30, 1e-30, 0.1]));
+            grids.push(some(&mut random, &[f64::MAX, f64::MAX, -1.0, 3e38]));
+            grids.push(some(&mut random, &[f64::INFINITY, 1.0, 2.5]));
+        }
+        for grid in grids {
+            let kernel = folded(ty, &format!("special_{}", cases.len()));
+            cases.push((kernel, World::of(vec![grid], Vec::new()).by_parity()));
+        }
+    }
+    check("special", &cases, 0);
+}
+
+#[test]
+fn a_result_may_take_the_place_of_a_field() {
+    let mut random = Random::new(6);
+    // Two results in the place of the fields that both are made of.
+    let mut build = Build::named("turned");
+    let [a, b] = ["a", "b"].map(|name| build.field(name, Type::F64));
+    let [a, b] = [a, b].map(|field| build.load(field, [0; 3]));
+    let (sum, difference) = (build.binary(Binary::Add, a, b), build.binary(Binary::Sub, a, b));
+    build.result(sum);
+    build.result(difference);
+    build.folded(sum, Role::Max);
+    let turned = build.verified();
+    let mut world = World::random(&mut random, &turned).by_parity();
+    world.replaced = vec![Some(1), Some(0), None];
+    let mut cases = vec![(turned, world)];
+    // Points of a parity, made of those of the other.
+    let mut build = Build::named("relaxed");
+    let u = build.field("u", Type::F64);
+    let around = [[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]];
+    let around = around.map(|offset| build.load(u, offset));
+    let sum = around.into_iter().reduce(|a, b| build.binary(Binary::Add, a, b)).expect("there are six");
+    build.result(sum);
+    let relaxed = build.verified();
+    let mut world = World::random(&mut random, &relaxed).by_parity();
+    world.replaced = vec![Some(0)];
+    world.launches.retain(|launch| launch.parity >= 0);
+    cases.push((relaxed, world));
+    check("place", &cases, 0);
 }
 
 /// A kernel of one function, which the fields of the world give arguments.
@@ -71,7 +180,8 @@ fn every_function_has_the_interpreters_bits_or_nearly() {
     for (exactness, units) in [(Exactness::Exact, 0), (Exactness::Vendor, 4)] {
         let functions = all.clone().filter(|(function, _)| function.exactness() == exactness);
         let kernels: Vec<Verified> = functions.filter_map(|(function, ty)| of_function(function, ty)).collect();
-        let worlds = |_| kernels.iter().map(|kernel| (kernel.clone(), world(&mut random, kernel))).collect::<Vec<_>>();
+        let worlds =
+            |_| kernels.iter().map(|kernel| (kernel.clone(), World::random(&mut random, kernel))).collect::<Vec<_>>();
         let cases: Vec<(Verified, World)> = (0..4).flat_map(worlds).enumerate().map(renamed).collect();
         check(&format!("{exactness:?}"), &cases, units);
     }
@@ -141,7 +251,7 @@ fn special(random: &mut Random, ty: Type) -> World {
             .into(),
     };
     let cells: usize = GRID.iter().product();
-    World { grids: (0..2).map(|_| (0..cells).map(|_| random.pick(&values)).collect()).collect(), scalars: Vec::new() }
+    World::of((0..2).map(|_| (0..cells).map(|_| random.pick(&values)).collect()).collect(), Vec::new())
 }
 
 #[test]
@@ -200,6 +310,92 @@ fn contraction_is_off_unless_allowed() {
     assert!(text(&HipC, &free).contains("contract(fast)"));
 }
 
+#[test]
+fn what_is_added_up_is_rounded_first_whatever_may_be_fused() {
+    let strict = folded(Type::F64, "total");
+    let free = verify(Kernel { contract: true, ..Kernel::clone(&strict) }).expect("still sound");
+    let ways: [(&dyn Emitter, &str); 3] = [
+        (&CudaC, "*sum = __dadd_rn(old, value);"),
+        (&HipC, "{\n#pragma clang fp contract(off)\n    const double old = *sum;"),
+        (&OpenClC, "{\n#pragma OPENCL FP_CONTRACT OFF\n    const double old = *sum;"),
+    ];
+    for (emitter, way) in ways {
+        assert!(text(emitter, &free).contains(way), "{}", text(emitter, &free));
+        assert!(!text(emitter, &strict).contains(way));
+    }
+}
+
+#[test]
+fn no_pointer_is_promised_to_be_the_only_one() {
+    for emitter in C_EMITTERS {
+        assert!(!text(emitter, &heat()).contains("restrict"), "{}", emitter.target());
+    }
+}
+
+#[test]
+fn a_field_is_indexed_without_the_axes_it_lacks() {
+    let mut build = Build::named("sponge");
+    let [u, rows] = ["u", "rows"].map(|name| build.field(name, Type::F32));
+    let [sx, xz] = ["sx", "c_x"].map(|name| build.field(name, Type::F32));
+    for (field, axes) in [(rows, [false, true, true]), (sx, [true, false, false]), (xz, [true, false, true])] {
+        build.0.fields[field].axes = axes;
+    }
+    let loads = [(u, [1, 0, 0]), (rows, [0, 1, -2]), (sx, [-1, 0, 0]), (xz, [0, 0, 1])];
+    let loads = loads.map(|(field, offset)| build.load(field, offset));
+    let product = loads.into_iter().reduce(|a, b| build.binary(Binary::Mul, a, b)).expect("there are four");
+    build.result(product);
+    let cuda = text(&CudaC, &build.verified());
+    let expected = "    const long long rows_2 = sz / sy;
+    const long long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;
+    const long long c_xz = (lo_x + i) + (lo_z + k) * sy;
+    const long long c_x_2 = lo_x + i;
+    const long long c_yz = (lo_y + j) + (lo_z + k) * rows_2;
+
+    out[c] = u[c + 1] * rows[c_yz + 1 - 2*rows_2] * sx[c_x_2 - 1] * c_x[c_xz + sy]; // sponge.rs:9
+}
+";
+    assert!(cuda.ends_with(expected), "{cuda}");
+    assert!(
+        cuda.contains("\n//   rows            f32 field along yz, read at 1 points within y 0..1, z -2..0\n"),
+        "{cuda}"
+    );
+}
+
+#[test]
+fn a_row_is_folded_in_lanes() {
+    let cuda = text(&CudaC, &folded(Type::F32, "size"));
+    let expected = "    const long long rows = sz / sy;
+    const long long row = lo_x + (lo_y + j) * sy + (lo_z + k) * sz;
+    const long long c_yz = (lo_y + j) + (lo_z + k) * rows;
+    // 8 running sums, by the index along x modulo 8, and what rounding took from them.
+    double sum[8] = {0.0}, lost[8] = {0.0};
+    float largest = __int_as_float(0xff800000 /* -inf */);
+    float least = __int_as_float(0x7f800000 /* inf */);
+    for (int block = -(lo_x & 7); block < n_x; block += 8) {
+#pragma unroll
+        for (int lane = 0; lane < 8; ++lane) {
+            const int i = block + lane;
+            if (i < 0 || i >= n_x || (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity)) {
+                continue;
+            }
+            const long long c = row + i;
+
+            const float result_0 = u[c]; // size.rs:9
+            const float result_1 = u[c]; // size.rs:9
+            const float result_2 = u[c]; // size.rs:9
+            add_up(&sum[lane], &lost[lane], result_0); // size.rs:9
+            largest = largest_f32(largest, result_1); // size.rs:9
+            least = least_f32(least, result_2); // size.rs:9
+        }
+    }
+    out_0[c_yz] = row_sum(sum, lost);
+    out_1[c_yz] = largest;
+    out_2[c_yz] = least;
+}
+";
+    assert!(cuda.ends_with(expected), "{cuda}");
+}
+
 /// A kernel of integers: the conversions, guards and tables that C needs can be read.
 fn automaton() -> Verified {
     let mut build = Build::named("automaton");
@@ -247,10 +443,10 @@ static inline __device__ unsigned long long min_u64(unsigned long long a, unsign
 }
 
 extern \"C\" __global__ void __launch_bounds__(256) automaton(
-    int *__restrict__ out_0,
-    unsigned char *__restrict__ out_1,
-    const int *__restrict__ cells,
-    const unsigned char *__restrict__ alive,
+    int *out_0,
+    unsigned char *out_1,
+    const int *cells,
+    const unsigned char *alive,
     const int step,
     const long long sy,
     const long long sz,
@@ -260,6 +456,7 @@ extern \"C\" __global__ void __launch_bounds__(256) automaton(
     const int n_x,
     const int n_y,
     const int n_z,
+    const int parity,
     const int g_x,
     const int g_y,
     const int g_z)
@@ -270,14 +467,20 @@ extern \"C\" __global__ void __launch_bounds__(256) automaton(
     if (i >= n_x || j >= n_y || k >= n_z) {
         return;
     }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
+        return;
+    }
     const long long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;
 
     static const int primes[3] = {2, 3, 5};
     const int x = g_x + lo_x + i;
     const int z = g_z + lo_z + k;
     const int sum = (int)((unsigned int)cells[c - 1] + (unsigned int)cells[c + 1] + 1u);
-    out_0[c] = (x ^ z) & primes[min_u64((unsigned long long)div_i32(sum, step), 2ull)]; // automaton.rs:9
-    out_1[c] = (alive[c] != 0) ^ ((sum & 1) == 1); // automaton.rs:9
+    // automaton.rs:9
+    const int result_0 = (x ^ z) & primes[min_u64((unsigned long long)div_i32(sum, step), 2ull)];
+    const bool result_1 = (alive[c] != 0) ^ ((sum & 1) == 1); // automaton.rs:9
+    out_0[c] = result_0; // automaton.rs:9
+    out_1[c] = result_1; // automaton.rs:9
 }
 ";
     assert!(cuda.ends_with(expected), "{cuda}");
@@ -300,9 +503,22 @@ fn a_table_with_bits_for_values_is_not_static() {
 #[test]
 fn functions_above_a_kernel_are_only_those_it_calls() {
     for emitter in C_EMITTERS {
-        assert!(!text(emitter, &heat()).contains("static inline"));
-        let functions = text(emitter, &automaton()).matches("static inline").count();
-        assert_eq!(functions, 2, "{}", emitter.target());
+        // In OpenCL C the row is a function too.
+        let row = usize::from(emitter.target() == Target::OpenCl);
+        let functions = |kernel: &Verified| text(emitter, kernel).matches("static inline").count();
+        assert_eq!(functions(&heat()), row, "{}", emitter.target());
+        assert_eq!(functions(&automaton()), row + 2, "{}", emitter.target());
+        assert_eq!(functions(&folded(Type::F64, "folds")), 4, "{}", emitter.target());
+        assert_eq!(functions(&folded(Type::I8, "folds")), 2, "{}", emitter.target());
+    }
+}
+
+#[test]
+fn no_function_above_a_kernel_is_called_like_it() {
+    let kernel = verify(Kernel { name: "min_u64".into(), ..Kernel::clone(&automaton()) }).expect("still sound");
+    for emitter in C_EMITTERS {
+        let text = text(emitter, &kernel);
+        assert!(text.contains(" min_u64_2(") && text.contains(" min_u64(\n"), "{text}");
     }
 }
 
