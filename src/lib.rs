@@ -19,9 +19,11 @@
 //! # }
 //! ```
 //!
+//! The reference of the language and of steps is `docs/language.md` in the repository, beside a tutorial and recipes.
+//!
 //! The function is pure: it gives the new value of its own point, or a tuple or an array of values for as many fields,
 //! from fields read at constant offsets. X is the contiguous axis, Z the slowest. Points whose footprint would leave the
-//! grid keep their value. Fields and scalars hold `f64`, `f32`, `i64`, `i32`, `i8`, `u64`, `u32`, `u8` or `bool`. A
+//! grid keep their value, unless the field has a [`Boundary`]. Fields and scalars hold `f64`, `f32`, `i64`, `i32`, `i8`, `u64`, `u32`, `u8` or `bool`. A
 //! parameter of type `Point` has the global indices of the point; the caller doesn't pass it. `&[Field<T>; N]` takes
 //! several fields at once:
 //!
@@ -49,13 +51,67 @@
 //! # }
 //! ```
 //!
+//! A generic function lists what it is compiled for. Several kernels share constants and functions in an annotated
+//! module; functions over fields exist inside kernels only.
+//!
+//! ```
+//! #[polyhalo::stencil(T = f32 | f64)]
+//! mod derivatives {
+//!     use polyhalo::prelude::*;
+//!
+//!     const WEIGHTS: [[f64; 2]; 2] = [[1.0, 0.0], [4.0 / 3.0, -1.0 / 12.0]];
+//!
+//!     fn second<T, const R: usize>(u: &Field<T>, d: Offset) -> T {
+//!         let mut sum: T = 0.0;
+//!         for i in 0..R {
+//!             let step = (i as i32 + 1) * d;
+//!             sum += WEIGHTS[R - 1][i] as T * (u[step] - 2.0 * u[HERE] + u[-step]);
+//!         }
+//!         sum
+//!     }
+//!
+//!     /// The Laplacian of order 2 or 4.
+//!     #[stencil(R = 1 | 2)]
+//!     pub fn laplacian<T, const R: usize>(u: &Field<T>) -> T {
+//!         second::<T, R>(u, X) + second::<T, R>(u, Y) + second::<T, R>(u, Z)
+//!     }
+//!
+//!     /// A step of a wave.
+//!     #[stencil]
+//!     pub fn wave<T>(u: &Field<T>, before: &Field<T>, a: T) -> T {
+//!         2.0 * u[HERE] - before[HERE] + a * second::<T, 2>(u, Z)
+//!     }
+//! }
+//!
+//! # use polyhalo::prelude::*;
+//! # fn main() -> Result<()> {
+//! use derivatives::{laplacian, wave};
+//! let sim = Simulation::on([8, 8, 8]).devices("host").build()?;
+//! let u = sim.field_from("u", |p: Point| (p.i * p.i) as f32)?;
+//! let (l, w) = (sim.field::<f32>("l")?, sim.field::<f32>("w")?);
+//! let step = sim.step(|s| {
+//!     s.update(&l, laplacian::<_, 2>(&u));
+//!     s.update(&w, wave(&u, &l, 0.5));
+//! })?;
+//! sim.run(&step, 1)?;
+//! assert_eq!(l.get([4, 4, 4])?, 2.0);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Generated kernels hold `unsafe` code, so a crate that says `#![forbid(unsafe_code)]` can't define stencils
 //! (`#![deny(unsafe_code)]` is fine).
 
 pub use polyhalo_macros::stencil;
+/// For the code that `#[stencil]` generates; no part of the interface.
+#[doc(hidden)]
+pub use polyhalo_runtime::facade::__private;
 pub use polyhalo_runtime::{
-    Builder, Bytes, Call, Element, Error, Exchange, Explanation, Field, HERE, Offset, Plane, Point, Progress, Report,
-    Result, Scalar, Simulation, Source, Stages, Step, Targets, VendorFunctions, X, Y, Z,
+    AnyField, Argument, Axes, Boundary, Builder, Bytes, Call, CheckpointDifference, ColourMap, Element, Error,
+    Exchange, Explanation, FACES, Field, FieldX, FieldXY, FieldXZ, FieldY, FieldYZ, FieldZ, Folds, HERE, Inputs,
+    Interrupt, IntoArgument, IntoFaces, IntoRanges, LastCheckpoint, Max, Min, Offset, Picture, Plane, Point, Points,
+    Primitive, Progress, ProgressBar, Range, Record, Report, Result, Run, Scalar, Simulation, Source, Stages, Step,
+    Sum, Targets, VendorFunctions, Verdict, X, Y, Z,
 };
 pub use polyhalo_runtime::{backend, bandwidth, devices, geometry, kernel, plan};
 
@@ -63,29 +119,28 @@ pub use polyhalo_runtime::{backend, bandwidth, devices, geometry, kernel, plan};
 pub mod prelude {
     pub use crate::stencil;
     pub use polyhalo_runtime::{
-        Exchange, Field, HERE, Offset, Plane, Point, Progress, Report, Result, Simulation, Step, X, Y, Z,
+        Boundary, ColourMap, Exchange, FACES, Field, FieldX, FieldXY, FieldXZ, FieldY, FieldYZ, FieldZ, HERE,
+        Interrupt, Max, Min, Offset, Picture, Plane, Point, Points, Progress, Range, Record, Report, Result, Scalar,
+        Simulation, Step, Sum, X, Y, Z,
     };
-}
-
-/// For the code that `#[stencil]` generates; no part of the interface.
-#[doc(hidden)]
-pub mod __private {
-    pub use polyhalo_runtime::backend::host::BoxArgs;
-    pub use polyhalo_runtime::backend::host::support::{prefetch, store};
-    pub use polyhalo_runtime::backend::reference::{PointArgs, View};
-    pub use polyhalo_runtime::inventory;
-    pub use polyhalo_runtime::kernel::{
-        DeviceCode, FieldDesc, HostCode, KernelDesc, ParamDesc, Read, Registered, ScalarType,
-    };
-    pub use polyhalo_runtime::{Argument, Call};
-
-    /// Stands for a kernel that was refused; a program with it is never built.
-    pub fn refused<T>() -> Call<T> {
-        unreachable!("a program with a refused stencil is never built")
-    }
 }
 
 /// The program in the README compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The programs of the language reference compile and run.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/language.md")]
+struct Language;
+
+/// Those of the recipes too.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/recipes.md")]
+struct Recipes;
+
+/// And those of the tutorial.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/tutorial.md")]
+struct Tutorial;

@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use polyhalo_codegen::Verified;
-use polyhalo_codegen::emit::{Code, CudaC, Emitter, HipC, NativeRust, OpenClC, SpirV};
+use polyhalo_codegen::emit::{self, CudaC, Emitter, HipC, NativeRust, OpenClC, SpirV};
+use polyhalo_codegen::front::Compiled;
 use polyhalo_codegen::offline::{Cache, Outcome, clang, nvrtc};
 
 /// AMD architectures that get a code object.
 const HIP_ARCHS: [&str; 3] = ["gfx90a", "gfx942", "gfx1100"];
 
 /// One kernel for all targets.
-pub(crate) struct Compiled {
+pub(crate) struct Code {
     pub(crate) cuda: String,
     pub(crate) ptx: Option<String>,
     pub(crate) hip: String,
@@ -20,8 +21,25 @@ pub(crate) struct Compiled {
     pub(crate) native: String,
 }
 
+/// The code of several kernels; those of one function are compiled side by side.
+pub(crate) fn compile_all(kernels: &[Compiled]) -> Result<Vec<Code>, String> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut all = Vec::new();
+    for some in kernels.chunks(threads) {
+        let code: Vec<Result<Code, String>> = std::thread::scope(|scope| {
+            let kernels = some.iter().map(|compiled| &compiled.kernel);
+            let running: Vec<_> = kernels.map(|kernel| scope.spawn(|| compile(kernel))).collect();
+            running.into_iter().map(|thread| thread.join().expect("compiling a kernel does not panic")).collect()
+        });
+        for code in code {
+            all.push(code?);
+        }
+    }
+    Ok(all)
+}
+
 /// Emits every target and runs the vendors' compilers that are there. An error is a vendor compiler's log about our code.
-pub(crate) fn compile(kernel: &Verified) -> Result<Compiled, String> {
+fn compile(kernel: &Verified) -> Result<Code, String> {
     let cuda = text(&CudaC, kernel);
     let hip = text(&HipC, kernel);
     let cache = Cache::open(Some(Path::new(env!("OUT_DIR"))));
@@ -45,7 +63,7 @@ pub(crate) fn compile(kernel: &Verified) -> Result<Compiled, String> {
             }
         }
     }
-    Ok(Compiled {
+    Ok(Code {
         ptx,
         hip_objects,
         cuda,
@@ -58,7 +76,7 @@ pub(crate) fn compile(kernel: &Verified) -> Result<Compiled, String> {
 
 fn text(emitter: &dyn Emitter, kernel: &Verified) -> String {
     match emitter.emit(kernel) {
-        Code::Text(text) => text,
-        Code::Words(_) => unreachable!("{} is a text language", emitter.target()),
+        emit::Code::Text(text) => text,
+        emit::Code::Words(_) => unreachable!("{} is a text language", emitter.target()),
     }
 }

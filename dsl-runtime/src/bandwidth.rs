@@ -8,7 +8,7 @@ use crate::backend::{BufferId, Device, DeviceKind, Place, QueueId};
 use crate::error::Result;
 use crate::geometry::Box3;
 use crate::kernel::ScalarType;
-use crate::layout::{Layout, Strides};
+use crate::layout::{Layout, Strides, WHOLE};
 
 /// Cells of a row of the buffers that are copied.
 const ROW: usize = 4096;
@@ -40,7 +40,7 @@ pub fn measure(device: &dyn Device) -> Result<Option<f64>> {
     let Some(bytes) = buffer_bytes(device.info().kind, free) else { return Ok(None) };
     let rows = bytes / (ROW * ScalarType::F64.bytes());
     let cells = Box3 { lo: [0; 3], hi: [ROW as i64, rows as i64, 1] };
-    let layout = Layout::new(ScalarType::F64, cells, Strides { row: ROW, plane: ROW * rows })?;
+    let layout = Layout::new(ScalarType::F64, WHOLE, cells, Strides { row: ROW, plane: ROW * rows })?;
     let from = device.alloc(&layout)?;
     let result = device.alloc(&layout).and_then(|to| {
         let seconds = best_copy(device, &layout, from, to);

@@ -130,11 +130,7 @@ fn nothing(spec: &str, reason: String, inventory: &Inventory) -> Error {
 }
 
 fn needs_fp64(kernels: &[&KernelDesc]) -> bool {
-    let types = kernels.iter().flat_map(|kernel| {
-        let fields = kernel.fields.iter().map(|field| field.ty);
-        fields.chain(kernel.params.iter().map(|param| param.ty)).chain(kernel.outputs.iter().copied())
-    });
-    types.into_iter().any(|ty| ty == ScalarType::F64)
+    kernels.iter().flat_map(|kernel| kernel.types()).any(|ty| ty == ScalarType::F64)
 }
 
 /// The first of the best devices that fit.
@@ -160,7 +156,7 @@ fn is_part_of(part: &str, platform: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{AVERAGE, HEAT};
+    use crate::testing::{AVERAGE, FOLDED, HEAT};
 
     fn device(backend: &'static str, ordinal: u32, platform: &str, kind: DeviceKind, fp64: bool) -> DeviceInfo {
         let (platform, name) = (platform.into(), format!("{backend}-{ordinal}"));
@@ -243,6 +239,9 @@ mod tests {
     fn kernels_tell_whether_double_precision_is_needed() {
         assert!(needs_fp64(&[&AVERAGE, &HEAT]));
         assert!(!needs_fp64(&[&AVERAGE]));
+        // Its cells are f32, its sum isn't.
+        static SINGLE: KernelDesc = KernelDesc { fields: &[], ..FOLDED };
+        assert!(needs_fp64(&[&SINGLE]));
     }
 
     #[test]

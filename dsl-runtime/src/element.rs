@@ -12,7 +12,12 @@ mod sealed {
 }
 
 /// A type that a scalar of a kernel can have: a float, an integer or `bool`.
-pub trait Scalar: sealed::Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
+#[diagnostic::on_unimplemented(
+    message = "fields and scalars can't hold `{Self}`",
+    label = "no type of a field or scalar",
+    note = "fields and scalars hold `f64`, `f32`, `i64`, `i32`, `i8`, `u64`, `u32`, `u8` or `bool`"
+)]
+pub trait Primitive: sealed::Sealed + Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
     /// The type as data.
     const TYPE: ScalarType;
 
@@ -24,7 +29,12 @@ pub trait Scalar: sealed::Sealed + Copy + fmt::Debug + PartialEq + Send + Sync +
 }
 
 /// A type that the cells of a field can have: `f64`, `f32`, `i64`, `i32`, `i8`, `u64`, `u32`, `u8` or `bool`.
-pub trait Element: Scalar + Cell + PartialOrd + fmt::Display + Default + ReadableElement + WritableElement {
+#[diagnostic::on_unimplemented(
+    message = "fields and scalars can't hold `{Self}`",
+    label = "no type of a field or scalar",
+    note = "fields and scalars hold `f64`, `f32`, `i64`, `i32`, `i8`, `u64`, `u32`, `u8` or `bool`"
+)]
+pub trait Element: Primitive + Cell + PartialOrd + fmt::Display + Default + ReadableElement + WritableElement {
     /// The value for people, short and exact.
     fn show(self) -> String;
 
@@ -33,6 +43,10 @@ pub trait Element: Scalar + Cell + PartialOrd + fmt::Display + Default + Readabl
 
     /// Where the value lies on a scale from `low` (0) to `high` (1); not a number when there is no telling.
     fn between(self, low: Self, high: Self) -> f64;
+
+    /// The value of this type nearest to a number, for a type of numbers that can be weighted: integers have only whole
+    /// weights.
+    fn rounded(value: f64) -> Option<Self>;
 
     /// The bytes of the value, as this machine stores them, appended to `bytes`.
     fn append(self, bytes: &mut Vec<u8>);
@@ -59,7 +73,8 @@ macro_rules! float {
     ($ty:ident, $name:ident, $bits:ident) => {
         impl sealed::Sealed for $ty {}
 
-        impl Scalar for $ty {
+        #[diagnostic::do_not_recommend]
+        impl Primitive for $ty {
             const TYPE: ScalarType = ScalarType::$name;
 
             fn to_word(self) -> u64 {
@@ -71,6 +86,7 @@ macro_rules! float {
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl Element for $ty {
             fn show(self) -> String {
                 format!("{self:e}")
@@ -86,6 +102,10 @@ macro_rules! float {
                 (value - low) / (high - low)
             }
 
+            fn rounded(value: f64) -> Option<Self> {
+                Some(value as Self)
+            }
+
             bytes!();
         }
     };
@@ -95,7 +115,8 @@ macro_rules! integer {
     ($ty:ident, $name:ident, $unsigned:ident) => {
         impl sealed::Sealed for $ty {}
 
-        impl Scalar for $ty {
+        #[diagnostic::do_not_recommend]
+        impl Primitive for $ty {
             const TYPE: ScalarType = ScalarType::$name;
 
             fn to_word(self) -> u64 {
@@ -108,6 +129,7 @@ macro_rules! integer {
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl Element for $ty {
             fn show(self) -> String {
                 self.to_string()
@@ -121,6 +143,10 @@ macro_rules! integer {
                 // Differences first: neighbouring large integers are the same float.
                 let [value, low, high] = [self, low, high].map(i128::from);
                 (value - low) as f64 / (high - low) as f64
+            }
+
+            fn rounded(value: f64) -> Option<Self> {
+                (value as Self as f64 == value).then_some(value as Self)
             }
 
             bytes!();
@@ -139,7 +165,8 @@ integer!(u8, U8, u8);
 
 impl sealed::Sealed for bool {}
 
-impl Scalar for bool {
+#[diagnostic::do_not_recommend]
+impl Primitive for bool {
     const TYPE: ScalarType = ScalarType::Bool;
 
     fn to_word(self) -> u64 {
@@ -151,6 +178,7 @@ impl Scalar for bool {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl Element for bool {
     fn show(self) -> String {
         self.to_string()
@@ -162,6 +190,10 @@ impl Element for bool {
 
     fn between(self, low: Self, high: Self) -> f64 {
         u8::from(self).between(u8::from(low), u8::from(high))
+    }
+
+    fn rounded(_: f64) -> Option<Self> {
+        None
     }
 
     fn append(self, bytes: &mut Vec<u8>) {

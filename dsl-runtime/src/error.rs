@@ -157,6 +157,122 @@ pub enum Error {
         /// How many the call has.
         found: usize,
     },
+    /// A field extends along other axes than the kernel's parameter.
+    #[error("`{kernel}` wants a field along other axes for {what} than `{field}` has")]
+    FieldAxes {
+        /// The kernel.
+        kernel: String,
+        /// The parameter.
+        what: String,
+        /// The field.
+        field: String,
+    },
+    /// A range names cells that there are not.
+    #[error("the range {lo}..{hi} along {axis} leaves the field, which has {cells} cells there")]
+    RangeOutside {
+        /// The axis.
+        axis: &'static str,
+        /// The first cell, counted from the low end.
+        lo: i64,
+        /// One past the last cell.
+        hi: i64,
+        /// Cells of the field.
+        cells: i64,
+    },
+    /// Ranges of one call have points in common, or colours that differ.
+    #[error("the ranges of the call of `{kernel}` overlap, or differ in colour: make a stage of each")]
+    RangesOverlap {
+        /// The kernel.
+        kernel: String,
+    },
+    /// A kernel reads beyond a face where its boundary has no value.
+    #[error(
+        "`{kernel}` reads `{parameter}` {needed} cells beyond the {side} face of field `{field}` along {axis} \
+         ({file}:{line}), whose boundary is {boundary} and which has {cells} cells there: give the field a boundary with \
+         values there, or update fewer points (`.over(..)`)"
+    )]
+    ReadsBeyond {
+        /// The kernel.
+        kernel: String,
+        /// The parameter that is read.
+        parameter: String,
+        /// The field.
+        field: String,
+        /// What its boundary is, in words.
+        boundary: String,
+        /// The axis.
+        axis: &'static str,
+        /// `low` or `high`.
+        side: &'static str,
+        /// Cells of the field there.
+        cells: usize,
+        /// Cells beyond the face that are needed.
+        needed: usize,
+        /// The file of the kernel.
+        file: String,
+        /// The line of the read that reaches farthest.
+        line: u32,
+    },
+    /// A direction names no face.
+    #[error(
+        "({}, {}, {}) names no face of field `{field}`: name a face by one step out of the grid, such as `X` or `-Z`",
+        direction[0], direction[1], direction[2]
+    )]
+    NoFace {
+        /// The field.
+        field: String,
+        /// The direction.
+        direction: [i32; 3],
+    },
+    /// A field can't have a boundary.
+    #[error("field `{field}` can't have this boundary along {axis}: {reason}")]
+    Boundary {
+        /// The field.
+        field: String,
+        /// The axis.
+        axis: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// Fields of different extents can't exchange their values.
+    #[error(
+        "`{}` ({}) and `{}` ({}) can't be swapped: their extents differ",
+        fields[0], Shape(&cells[0]), fields[1], Shape(&cells[1])
+    )]
+    SwapOfUnlike {
+        /// The fields.
+        fields: [String; 2],
+        /// Cells of each along X, Y and Z.
+        cells: [[usize; 3]; 2],
+    },
+    /// Amounts can't be added to a field, or not with these weights.
+    #[error("amounts can't be injected into field `{field}` of {ty}: it needs numbers, and for integers whole weights")]
+    NoAmounts {
+        /// The field.
+        field: String,
+        /// Its type.
+        ty: ScalarType,
+    },
+    /// A sum doesn't fit its type.
+    #[error("the sum is {total}, which {ty} can't hold: add up a wider type, as in `Sum(value as i64)`")]
+    SumTooLarge {
+        /// The type of the result.
+        ty: ScalarType,
+        /// The sum.
+        total: i128,
+    },
+    /// Two scalars of one simulation have the same name.
+    #[error("there is a scalar `{name}` already: give each scalar of a simulation its own name")]
+    DuplicateScalar {
+        /// The name.
+        name: String,
+    },
+    /// A closure of a step asked for something that a step changes.
+    #[error(
+        "a closure of a step can't use fields, scalars or the simulation, which the step is changing: give it the scalars \
+         that it needs as inputs"
+    )]
+    InsideStep,
     /// Two fields of one simulation have the same name.
     #[error("there is a field `{name}` already: give each field of a simulation its own name")]
     DuplicateField {
@@ -258,11 +374,14 @@ pub enum Error {
     },
     /// An earlier failure left the fields of the simulation undefined.
     #[error(
-        "the simulation stopped after {steps} steps because an operation failed, and its fields are undefined: build it again"
+        "the simulation stopped after {steps} steps because an operation failed, and its fields are undefined: build it again; {}",
+        Restart(checkpoint.as_ref())
     )]
     Stopped {
         /// The number of steps that were finished before.
         steps: u64,
+        /// The checkpoint that was written last.
+        checkpoint: Option<LastCheckpoint>,
     },
     /// A file couldn't be read.
     #[error("couldn't read {}: {reason}", path.display())]
@@ -280,6 +399,166 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A range of colours has no values.
+    #[error("the colours of a picture can't run from {low} to {high}: give two numbers, the smaller one first")]
+    ColourRange {
+        /// The value of the first colour.
+        low: f64,
+        /// The value of the last colour.
+        high: f64,
+    },
+    /// A file isn't a checkpoint.
+    #[error("{} is no checkpoint: it doesn't start like one", path.display())]
+    NoCheckpoint {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A checkpoint has a format that this version doesn't read.
+    #[error(
+        "the checkpoint {} has version {found} of the format, and this program reads version {known}: use the version of \
+         polyhalo that wrote it",
+        path.display()
+    )]
+    CheckpointVersion {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The version that is read.
+        known: u32,
+    },
+    /// A checkpoint isn't what was written.
+    #[error("the checkpoint {} is damaged: {reason}; restart from another one", path.display())]
+    DamagedCheckpoint {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A checkpoint is of another simulation.
+    #[error("the checkpoint {} doesn't fit this simulation: {difference}", path.display())]
+    OtherCheckpoint {
+        /// The file.
+        path: PathBuf,
+        /// What differs.
+        difference: CheckpointDifference,
+    },
+    /// The program was asked to end: by Ctrl-C or by a batch system.
+    #[error("the run was interrupted after step {steps}; {}", Restart(checkpoint.as_ref()))]
+    Interrupted {
+        /// The steps of the simulation that are finished; its fields are as these left them.
+        steps: u64,
+        /// The checkpoint that was written last.
+        checkpoint: Option<LastCheckpoint>,
+    },
+}
+
+/// A checkpoint that is complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastCheckpoint {
+    /// The file.
+    pub path: PathBuf,
+    /// The steps of the simulation that were finished when it was written.
+    pub steps: u64,
+}
+
+/// What to do after a run has ended before its time.
+struct Restart<'a>(Option<&'a LastCheckpoint>);
+
+impl fmt::Display for Restart<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(LastCheckpoint { path, steps }) => write!(f, "restart from step {steps}, with {}", path.display()),
+            None => write!(f, "no checkpoint was written"),
+        }
+    }
+}
+
+/// A fact in which a checkpoint differs from a simulation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckpointDifference {
+    /// The grid.
+    #[error("its grid is {}, and the simulation's is {}", Shape(found), Shape(expected))]
+    Grid {
+        /// Cells along X, Y and Z in the file.
+        found: [usize; 3],
+        /// Cells along X, Y and Z in the simulation.
+        expected: [usize; 3],
+    },
+    /// The names of fields, scalars, records or counters of steps.
+    #[error("{}", Names { what, missing, surplus })]
+    Names {
+        /// Fields, scalars, records or step counters.
+        what: &'static str,
+        /// What the simulation has and the file hasn't.
+        missing: Vec<String>,
+        /// What the file has and the simulation hasn't.
+        surplus: Vec<String>,
+    },
+    /// The type of a field, a scalar or a record.
+    #[error("{what} `{name}` holds {found}, and the simulation's holds {expected}")]
+    Type {
+        /// Field, scalar or record.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// The type in the file.
+        found: ScalarType,
+        /// The type in the simulation.
+        expected: ScalarType,
+    },
+    /// The extent of a field.
+    #[error("field `{name}` has {} cells, and the simulation's has {}", Shape(found), Shape(expected))]
+    Extent {
+        /// The field.
+        name: String,
+        /// Cells along X, Y and Z in the file.
+        found: [usize; 3],
+        /// Cells along X, Y and Z in the simulation.
+        expected: [usize; 3],
+    },
+    /// The number of points of a record.
+    #[error("record `{name}` has {found} values per step, and the simulation's has {expected}")]
+    Points {
+        /// The record.
+        name: String,
+        /// Values per step in the file.
+        found: usize,
+        /// Values per step in the simulation.
+        expected: usize,
+    },
+    /// The kernels, or the steps made of them.
+    #[error(
+        "it was written by a program with other kernels or steps, and would not go on as it began; use the program that wrote it"
+    )]
+    Program {
+        /// The fingerprint in the file.
+        found: u128,
+        /// The fingerprint of the simulation.
+        expected: u128,
+    },
+}
+
+/// Names on one side only.
+struct Names<'a> {
+    what: &'static str,
+    missing: &'a [String],
+    surplus: &'a [String],
+}
+
+impl fmt::Display for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, missing, surplus } = self;
+        let list = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let lacks = format!("it has no {what} {}, which the simulation has", list(missing));
+        let holds = format!("it has {what} {}, which the simulation hasn't", list(surplus));
+        match (missing.is_empty(), surplus.is_empty()) {
+            (false, true) => f.write_str(&lacks),
+            (true, _) => f.write_str(&holds),
+            (false, false) => write!(f, "{lacks}, and {holds}"),
+        }
+    }
 }
 
 /// `256x256x256`.
@@ -351,6 +630,32 @@ mod tests {
             error.to_string(),
             "`heat` reads `u` over 3 cells along Y (src/main.rs:7), and the grid has 2: \
              no point of it can be updated; use at least 3 cells along Y"
+        );
+    }
+
+    #[test]
+    fn the_end_of_a_run_tells_where_to_restart() {
+        let path = PathBuf::from("run.checkpoint");
+        let checkpoint = Some(LastCheckpoint { path, steps: 400 });
+        assert_eq!(
+            Error::Interrupted { steps: 437, checkpoint }.to_string(),
+            "the run was interrupted after step 437; restart from step 400, with run.checkpoint"
+        );
+        let error = Error::Interrupted { steps: 3, checkpoint: None };
+        assert_eq!(error.to_string(), "the run was interrupted after step 3; no checkpoint was written");
+    }
+
+    #[test]
+    fn names_on_one_side_are_told() {
+        let names = |missing: &[&str], surplus: &[&str]| {
+            let [missing, surplus] = [missing, surplus].map(|names| names.iter().map(|&name| name.into()).collect());
+            CheckpointDifference::Names { what: "fields", missing, surplus }.to_string()
+        };
+        assert_eq!(names(&["u", "v"], &[]), "it has no fields `u`, `v`, which the simulation has");
+        assert_eq!(names(&[], &["w"]), "it has fields `w`, which the simulation hasn't");
+        assert_eq!(
+            names(&["u"], &["w"]),
+            "it has no fields `u`, which the simulation has, and it has fields `w`, which the simulation hasn't"
         );
     }
 }

@@ -1,10 +1,13 @@
 //! Runs plans: the only code that turns operations into calls of devices.
 
-use crate::backend::{BufferId, Cells, Device, EventId, KernelId, Launch, Place};
+use crate::backend::{BufferId, Cells, Device, EventId, KernelId, Launch, Place, QueueId};
 use crate::error::{Error, Result};
 use crate::geometry::Box3;
-use crate::layout::{Layout, Region};
-use crate::plan::{Action, Op, Plan, Role, Slot};
+use crate::kernel::{Role as Folding, ScalarType};
+use crate::layout::{Layout, Region, Strides};
+use crate::plan::{Action, Op, Operand, Plan, Role, Slot};
+use crate::reduction;
+use crate::scalar::Function;
 
 /// The memory of a field: for each device a layout and a buffer in each slot.
 #[derive(Debug)]
@@ -23,7 +26,7 @@ impl Memory {
         }
     }
 
-    fn buffers_mut(&mut self, role: Role) -> &mut Vec<BufferId> {
+    pub(crate) fn buffers_mut(&mut self, role: Role) -> &mut Vec<BufferId> {
         match role {
             Role::Current => &mut self.current,
             Role::Spare => &mut self.spare,
@@ -31,10 +34,23 @@ impl Memory {
     }
 }
 
+/// What a step works on.
+pub(crate) struct World<'a> {
+    pub(crate) devices: &'a [Box<dyn Device>],
+    pub(crate) fields: &'a mut [Memory],
+    /// The bits of the scalars.
+    pub(crate) scalars: &'a mut [u64],
+    /// What each record holds so far.
+    pub(crate) records: &'a mut [Vec<u64>],
+    /// How often the step was run before.
+    pub(crate) number: u64,
+}
+
 /// A plan made ready for the devices of a simulation.
-#[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) plan: Plan,
+    /// The functions of scalars.
+    functions: Vec<Function>,
     /// The id of each kernel of the plan on each device.
     kernels: Vec<Vec<KernelId>>,
     /// The global index of each device's local cell (0, 0, 0).
@@ -45,46 +61,62 @@ pub(crate) struct Program {
 
 impl Program {
     /// Loads the kernels of a plan; `origins` are the global indices of the devices' local cells (0, 0, 0).
-    pub(crate) fn new(plan: Plan, devices: &[Box<dyn Device>], origins: Vec<[i32; 3]>) -> Result<Self> {
+    pub(crate) fn new(
+        plan: Plan,
+        functions: Vec<Function>,
+        devices: &[Box<dyn Device>],
+        origins: Vec<[i32; 3]>,
+    ) -> Result<Self> {
         let load = |&kernel: &&'static _| devices.iter().map(|device| device.load(kernel)).collect::<Result<Vec<_>>>();
         let kernels = plan.kernels.iter().map(load).collect::<Result<_>>()?;
         let mut signals = vec![false; plan.ops.len()];
         for op in &plan.ops {
             for after in &op.after {
                 let before = &plan.ops[after.0];
-                signals[after.0] |= before.device == op.device && before.queue != op.queue;
+                let apart = before.device == op.device && before.queue != op.queue;
+                signals[after.0] |= apart && !before.action.is_on_host() && !op.action.is_on_host();
             }
         }
-        Ok(Self { plan, kernels, origins, signals })
+        Ok(Self { plan, functions, kernels, origins, signals })
+    }
+
+    /// Enqueues what is done before the first step.
+    pub(crate) fn before(&self, world: &mut World<'_>) -> Result<()> {
+        self.plan.before.iter().try_for_each(|op| self.perform(op, world))
     }
 
     /// Enqueues one step and turns the slots of the fields.
-    pub(crate) fn step(&self, devices: &[Box<dyn Device>], fields: &mut [Memory]) -> Result<()> {
+    pub(crate) fn step(&self, world: &mut World<'_>) -> Result<()> {
         let mut events: Vec<Option<EventId>> = vec![None; self.plan.ops.len()];
         for (number, op) in self.plan.ops.iter().enumerate() {
-            self.wait_for_others(op, devices, &events)?;
-            self.enqueue(op, &*devices[op.device], fields)?;
+            self.wait_for_others(op, world.devices, &events)?;
+            self.perform(op, world)?;
             if self.signals[number] {
-                events[number] = Some(devices[op.device].signal(op.queue)?);
+                events[number] = Some(world.devices[op.device].signal(op.queue)?);
             }
         }
-        self.rotate(fields);
+        self.rotate(world.fields);
         Ok(())
     }
 
     /// Waits for all queues of the plan, and reports what failed in them.
     pub(crate) fn finish(&self, devices: &[Box<dyn Device>]) -> Result<()> {
-        let mut queues: Vec<_> = self.plan.ops.iter().map(|op| (op.device, op.queue)).collect();
+        let ops = self.plan.before.iter().chain(&self.plan.ops).filter(|op| !op.action.is_on_host());
+        let mut queues: Vec<_> = ops.map(|op| (op.device, op.queue)).collect();
         queues.sort_unstable();
         queues.dedup();
         queues.into_iter().try_for_each(|(device, queue)| devices[device].finish(queue))
     }
 
-    /// A queue runs its own operations in order; the others must be waited for.
+    /// A queue runs its own operations in order; the others must be waited for. What the host does is finished when
+    /// it is done, and reading on the host waits for the queue that is read from.
     fn wait_for_others(&self, op: &Op, devices: &[Box<dyn Device>], events: &[Option<EventId>]) -> Result<()> {
         for after in &op.after {
             let before = &self.plan.ops[after.0];
-            if before.device != op.device {
+            if before.action.is_on_host() {
+                continue;
+            }
+            if before.device != op.device || op.action.is_on_host() && before.queue != QueueId::COMPUTE {
                 devices[before.device].finish(before.queue)?;
             } else if let (true, Some(event)) = (before.queue != op.queue, events[after.0]) {
                 devices[op.device].wait(op.queue, event)?;
@@ -93,16 +125,84 @@ impl Program {
         Ok(())
     }
 
-    fn enqueue(&self, op: &Op, device: &dyn Device, fields: &[Memory]) -> Result<()> {
+    fn perform(&self, op: &Op, world: &mut World<'_>) -> Result<()> {
         match &op.action {
-            Action::Launch { kernel, outputs, fields: inputs, scalars, range } => {
-                let cells =
-                    |slots: &[Slot]| slots.iter().map(|slot| cells(fields, *slot, op.device)).collect::<Vec<_>>();
-                let (outputs, inputs) = (cells(outputs), cells(inputs));
-                let Some(strides) = self.strides(&op.action, fields, op.device) else { return Ok(()) };
-                let kernel = self.kernels[*kernel][op.device];
-                let (global, range) = (self.origins[op.device], *range);
-                let launch = Launch { kernel, outputs: &outputs, fields: &inputs, scalars, strides, global, range };
+            Action::Launch { .. } | Action::Copy { .. } => self.enqueue(op, world),
+            Action::Fold { role, ty, rows, into } => {
+                let bits = self.fold(*role, *ty, rows, world)?;
+                world.scalars[into.0 as usize] =
+                    bits.map_err(|overflow| Error::SumTooLarge { ty: overflow.ty, total: overflow.total })?;
+                Ok(())
+            }
+            Action::Compute { function, inputs, output } => {
+                let bits: Vec<_> = inputs.iter().map(|input| world.scalars[input.0 as usize]).collect();
+                world.scalars[output.0 as usize] = (self.functions[*function])(world.number, &bits);
+                Ok(())
+            }
+            Action::Probe { from, cells, record } => {
+                for &cell in cells {
+                    let part = Box3 { lo: cell, hi: cell.map(|index| index + 1) };
+                    let (buffer, region) = place(world.fields, *from, op.device, &part);
+                    let mut word = [0; 8];
+                    let bytes = &mut word[..region.bytes()];
+                    world.devices[op.device].read(op.queue, Place { buffer, region: &region }, bytes)?;
+                    // The first bytes are the low ones, or the last ones are.
+                    let shift = if cfg!(target_endian = "big") { 64 - 8 * region.bytes() as u32 } else { 0 };
+                    world.records[*record].push(u64::from_ne_bytes(word) >> shift);
+                }
+                Ok(())
+            }
+            Action::Record { from, record } => {
+                world.records[*record].push(world.scalars[from.0 as usize]);
+                Ok(())
+            }
+        }
+    }
+
+    /// The fold of what kernels left for each row of their boxes.
+    fn fold(
+        &self,
+        role: Folding,
+        ty: ScalarType,
+        rows: &[(Slot, Box3)],
+        world: &World<'_>,
+    ) -> Result<Result<u64, reduction::Overflow>> {
+        let mut fold = reduction::Fold::new(role, ty);
+        for (slot, part) in rows {
+            for (number, device) in world.devices.iter().enumerate() {
+                let mut part = *part;
+                (part.lo[0], part.hi[0]) = (0, 1);
+                let (buffer, region) = place(world.fields, *slot, number, &part);
+                let mut bytes = vec![0; region.bytes()];
+                device.read(QueueId::COMPUTE, Place { buffer, region: &region }, &mut bytes)?;
+                fold.add(&bytes, part.size()[1], [part.lo[1], part.lo[2]]);
+            }
+        }
+        Ok(fold.result())
+    }
+
+    fn enqueue(&self, op: &Op, world: &World<'_>) -> Result<()> {
+        let (device, fields) = (&*world.devices[op.device], &*world.fields);
+        match &op.action {
+            Action::Launch { kernel, outputs, fields: inputs, scalars, range, parity, shift, .. } => {
+                let Some(strides) = strides(outputs, fields, op.device) else { return Ok(()) };
+                let (outputs, inputs) =
+                    (cells(fields, outputs, op.device, [0; 3]), cells(fields, inputs, op.device, *shift));
+                let scalars: Vec<_> = scalars.iter().map(|scalar| bits(*scalar, world.scalars)).collect();
+                let origin = self.origins[op.device];
+                // Parities are those of global indices.
+                let corner = origin.iter().sum::<i32>().rem_euclid(2) as u8;
+                let launch = Launch {
+                    kernel: self.kernels[*kernel][op.device],
+                    outputs: &outputs,
+                    fields: &inputs,
+                    shift: *shift,
+                    scalars: &scalars,
+                    strides,
+                    global: origin,
+                    range: *range,
+                    parity: parity.map(|parity| (parity + corner) % 2),
+                };
                 device.launch(op.queue, &launch)
             }
             Action::Copy { from, to, part } => {
@@ -111,12 +211,10 @@ impl Program {
                 let from = Place { buffer: from, region: &source };
                 device.copy(op.queue, from, Place { buffer: to, region: &target })
             }
+            Action::Fold { .. } | Action::Compute { .. } | Action::Probe { .. } | Action::Record { .. } => {
+                unreachable!("the host does it")
+            }
         }
-    }
-
-    fn strides(&self, action: &Action, fields: &[Memory], device: usize) -> Option<crate::layout::Strides> {
-        let slot = action.writes().first()?;
-        Some(fields[slot.field.0 as usize].layouts[device].strides)
     }
 
     fn rotate(&self, fields: &mut [Memory]) {
@@ -131,14 +229,30 @@ impl Program {
     }
 }
 
-fn cells(fields: &[Memory], slot: Slot, device: usize) -> Cells {
-    let memory = &fields[slot.field.0 as usize];
-    Cells { buffer: memory.buffers(slot.role)[device], origin: memory.layouts[device].origin }
+fn bits(operand: Operand, scalars: &[u64]) -> u64 {
+    match operand {
+        Operand::Bits(bits) => bits,
+        Operand::Scalar(scalar) => scalars[scalar.0 as usize],
+    }
+}
+
+fn strides(outputs: &[Slot], fields: &[Memory], device: usize) -> Option<Strides> {
+    let slot = outputs.first()?;
+    Some(fields[slot.field.0 as usize].layouts[device].strides)
+}
+
+fn cells(fields: &[Memory], slots: &[Slot], device: usize, shift: [i64; 3]) -> Vec<Cells> {
+    let cells = |slot: &Slot| {
+        let memory = &fields[slot.field.0 as usize];
+        let layout = &memory.layouts[device];
+        Cells { buffer: memory.buffers(slot.role)[device], origin: layout.shifted_origin(shift) }
+    };
+    slots.iter().map(cells).collect()
 }
 
 fn place(fields: &[Memory], slot: Slot, device: usize, part: &Box3) -> (BufferId, Region) {
     let memory = &fields[slot.field.0 as usize];
-    let region = memory.layouts[device].region(part).expect("plans copy only cells that are stored");
+    let region = memory.layouts[device].region(part).expect("plans name only cells that are stored");
     (memory.buffers(slot.role)[device], region)
 }
 
@@ -182,7 +296,7 @@ mod tests {
     use crate::backend::{DeviceInfo, DeviceKind, FreeMemory, QueueId};
     use crate::geometry::Extent;
     use crate::kernel::{KernelDesc, ScalarType};
-    use crate::layout::Strides;
+    use crate::layout::{Strides, WHOLE};
     use crate::plan::{FieldId, Lane, OpId};
 
     /// A device that only writes down what it is told.
@@ -213,7 +327,7 @@ mod tests {
 
         fn alloc(&self, layout: &Layout) -> Result<BufferId> {
             if self.number == 1 && layout.bytes == 448 {
-                return Err(Error::Stopped { steps: 0 });
+                return Err(Error::Stopped { steps: 0, checkpoint: None });
             }
             self.note("alloc".into());
             Ok(BufferId(7))
@@ -282,7 +396,7 @@ mod tests {
 
     fn layout(cells: usize) -> Layout {
         let whole = Extent::new([cells, 1, 1]).unwrap().whole();
-        Layout::new(ScalarType::F64, whole, Strides::for_cells(whole.size(), 8).unwrap()).unwrap()
+        Layout::new(ScalarType::F64, WHOLE, whole, Strides::for_cells(whole.size(), 8).unwrap()).unwrap()
     }
 
     #[test]
@@ -305,10 +419,11 @@ mod tests {
             copy(spare, current, 1, 0, &[2]),
         ];
         let plan = Plan { ops, rotation: vec![(current, spare), (spare, current)], ..Plan::default() };
-        let program = Program::new(plan, &devices, vec![[0; 3]; 2]).unwrap();
+        let program = Program::new(plan, Vec::new(), &devices, vec![[0; 3]; 2]).unwrap();
         let layouts = vec![layout(8); 2];
         let mut fields = [Memory { layouts, current: vec![BufferId(1); 2], spare: vec![BufferId(2); 2] }];
-        program.step(&devices, &mut fields).unwrap();
+        let mut world = World { devices: &devices, fields: &mut fields, scalars: &mut [], records: &mut [], number: 0 };
+        program.step(&mut world).unwrap();
         program.finish(&devices).unwrap();
         assert_eq!(
             *notes.lock().unwrap(),

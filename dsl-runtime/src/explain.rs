@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::boundary::{Face, Faces, Widths};
 use crate::error::Bytes;
 use crate::exchange::Exchange;
 use crate::geometry::AXES;
@@ -21,12 +22,16 @@ pub struct Explanation {
     pub exchange: Exchange,
     /// What each parameter of each kernel asks for, without repetitions.
     pub halos: Vec<FieldHalo>,
+    /// The fields whose boundary isn't fixed everywhere, with the ghost cells that they keep.
+    pub boundaries: Vec<FieldBoundary>,
     /// The kernels whose values may differ in the last bits from device to device.
     pub vendor_functions: Vec<VendorFunctions>,
     /// The operations of a step.
     pub plan: Plan,
     /// The names of the simulation's fields, by number.
     pub fields: Vec<String>,
+    /// The names of its scalars, by number.
+    pub scalars: Vec<String>,
     /// The memory of the simulation's fields on each device.
     pub memory: Vec<DeviceMemory>,
 }
@@ -44,6 +49,17 @@ pub struct FieldHalo {
     pub file: &'static str,
     /// How far it reads.
     pub halo: Halo,
+}
+
+/// The boundary of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldBoundary {
+    /// The field.
+    pub field: String,
+    /// What reads beyond its faces give: (X, Y, Z) by (low side, high side).
+    pub faces: Faces,
+    /// The ghost cells beyond each face.
+    pub ghosts: Widths,
 }
 
 /// Functions in a kernel that agree between devices only to the vendors' units in the last place.
@@ -68,16 +84,18 @@ pub struct DeviceMemory {
 
 impl Explanation {
     pub(crate) fn new(shared: &Shared, stages: &[Stage], plan: &Plan) -> Self {
-        let state = shared.state();
-        let fields: Vec<_> = state.fields.iter().map(|field| field.name.clone()).collect();
+        // Inside a step nothing is known of the simulation.
+        let state = shared.state().ok();
+        let (fields, scalars) = state.as_ref().map(|state| state.names()).unwrap_or_default();
         let mut halos: Vec<FieldHalo> = Vec::new();
         for stage in stages {
-            for (parameter, field) in stage.kernel.fields.iter().zip(&stage.fields) {
+            let Stage::Update(update) = stage else { continue };
+            for (parameter, field) in update.kernel.fields.iter().zip(&update.fields) {
                 let found = FieldHalo {
-                    field: fields[field.0 as usize].clone(),
-                    kernel: stage.kernel.name,
+                    field: fields.get(field.0 as usize).cloned().unwrap_or_default(),
+                    kernel: update.kernel.name,
                     parameter: parameter.name,
-                    file: stage.kernel.file,
+                    file: update.kernel.file,
                     halo: halo(parameter),
                 };
                 if !halos.contains(&found) {
@@ -85,12 +103,20 @@ impl Explanation {
                 }
             }
         }
+        let boundaries = state.iter().flat_map(|state| state.shapes.iter().zip(&state.fields));
+        let boundaries = boundaries.filter(|(shape, _)| shape.faces != Faces::default());
+        let boundaries = boundaries.map(|(shape, facts)| FieldBoundary {
+            field: shape.name.clone(),
+            faces: shape.faces,
+            ghosts: facts.ghosts,
+        });
+        let boundaries = boundaries.collect();
         let kernels = plan.kernels.iter().filter(|kernel| !kernel.vendor_functions.is_empty());
         let vendor_functions =
             kernels.map(|kernel| VendorFunctions { kernel: kernel.name, functions: kernel.vendor_functions });
         let memory = shared.devices.iter().enumerate().map(|(number, device)| {
             let buffers = |spare: bool| if spare { 2 } else { 1 };
-            let fields: Vec<_> = (state.memory.iter())
+            let fields: Vec<_> = (state.iter().flat_map(|state| &state.memory))
                 .map(|field| (field.layouts[number].bytes as u64, buffers(!field.spare.is_empty())))
                 .collect();
             let bytes = fields.iter().map(|&(bytes, buffers)| bytes * buffers as u64).sum();
@@ -102,10 +128,12 @@ impl Explanation {
             devices: shared.devices.iter().map(|device| device.summary()).collect(),
             exchange: shared.exchange,
             halos,
+            boundaries,
             vendor_functions: vendor_functions.collect(),
             plan: plan.clone(),
             memory: memory.collect(),
             fields,
+            scalars,
         }
     }
 }
@@ -119,11 +147,16 @@ impl fmt::Display for Explanation {
         for FieldHalo { field, kernel, parameter, file, halo } in &self.halos {
             writeln!(f, "  {field:width$}  {} as `{parameter}` of {kernel} in {file}", sides(halo))?;
         }
+        for FieldBoundary { field, faces, ghosts } in &self.boundaries {
+            let axes = AXES.iter().zip(faces.iter().zip(ghosts));
+            let axes: Vec<_> = axes.map(|(axis, (faces, ghosts))| axis_boundary(axis, faces, ghosts)).collect();
+            writeln!(f, "  {field:width$}  beyond its faces: {}", axes.join("; "))?;
+        }
         for VendorFunctions { kernel, functions } in &self.vendor_functions {
             writeln!(f, "{kernel} uses {}: devices agree only within their vendors' error", functions.join(", "))?;
         }
         writeln!(f, "plan of a step (u' is the second buffer of u)")?;
-        write!(f, "{}", self.plan.named(&self.fields))?;
+        write!(f, "{}", self.plan.named(&self.fields, &self.scalars))?;
         writeln!(f, "  {} points, at least {} of memory traffic", self.plan.points(), Bytes(self.plan.bytes()))?;
         writeln!(f, "memory")?;
         for (memory, device) in self.memory.iter().zip(&self.devices) {
@@ -152,4 +185,13 @@ fn sides(halo: &Halo) -> String {
         }
     }
     if axes.is_empty() { "no halo,".into() } else { axes.join("; ") }
+}
+
+/// `X periodic, 1 + 1 ghost cells` or `Y fixed below, clamped above, 0 + 2 ghost cells`.
+fn axis_boundary(axis: &str, [low, high]: &[Face; 2], ghosts: &[u32; 2]) -> String {
+    let faces = if low == high { low.to_string() } else { format!("{low} below, {high} above") };
+    match ghosts {
+        [0, 0] => format!("{axis} {faces}"),
+        [below, above] => format!("{axis} {faces}, {below} + {above} ghost cells"),
+    }
 }

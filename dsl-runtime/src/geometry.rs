@@ -80,6 +80,17 @@ impl Box3 {
         self.size().iter().map(|&n| n as u64).product()
     }
 
+    /// The number of cells whose indices add up to an even (0) or an odd (1) number, or of all.
+    pub fn points_of(&self, parity: Option<u8>) -> u64 {
+        let (points, corner) = (self.points(), self.lo.iter().sum::<i64>().rem_euclid(2) as u8);
+        match parity {
+            None => points,
+            // The colour of the corner has one more where every axis has an odd number of cells.
+            Some(parity) if parity == corner => points.div_ceil(2),
+            Some(_) => points / 2,
+        }
+    }
+
     /// Whether there is no cell.
     pub fn is_empty(&self) -> bool {
         (0..3).any(|axis| self.lo[axis] >= self.hi[axis])
@@ -152,6 +163,70 @@ impl fmt::Display for Box3 {
     }
 }
 
+/// Cells in any arrangement, as a list of boxes that may overlap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Patches(Vec<Box3>);
+
+impl Patches {
+    /// The boxes.
+    pub fn boxes(&self) -> &[Box3] {
+        &self.0
+    }
+
+    /// Adds the cells of a box.
+    pub fn add(&mut self, part: &Box3) {
+        if !self.contains(part) {
+            self.0.retain(|other| !part.contains(other));
+            self.0.push(*part);
+        }
+    }
+
+    /// Adds the cells of others.
+    pub fn add_all(&mut self, others: &Self) {
+        others.0.iter().for_each(|part| self.add(part));
+    }
+
+    /// The cells of a box that are not among these, as disjoint boxes.
+    pub fn missing_of(&self, part: &Box3) -> Vec<Box3> {
+        let whole = if part.is_empty() { Vec::new() } else { vec![*part] };
+        self.0.iter().fold(whole, |rest, hole| rest.iter().flat_map(|part| part.minus(hole)).collect())
+    }
+
+    /// These cells without those of others, as disjoint boxes.
+    pub fn minus(&self, holes: &Self) -> Vec<Box3> {
+        let mut taken = holes.clone();
+        let mut rest = Vec::new();
+        for part in &self.0 {
+            rest.extend(taken.missing_of(part));
+            taken.0.push(*part);
+        }
+        rest
+    }
+
+    /// Whether all cells of a box are among these.
+    pub fn contains(&self, part: &Box3) -> bool {
+        self.missing_of(part).is_empty()
+    }
+
+    /// Whether all cells of others are among these.
+    pub fn contains_all(&self, others: &Self) -> bool {
+        others.0.iter().all(|part| self.contains(part))
+    }
+
+    /// Whether there is no cell.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<Box3> for Patches {
+    fn from_iter<I: IntoIterator<Item = Box3>>(boxes: I) -> Self {
+        let mut patches = Self::default();
+        boxes.into_iter().for_each(|part| patches.add(&part));
+        patches
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,11 +269,47 @@ mod tests {
     }
 
     #[test]
+    fn patches_hold_each_cell_of_their_boxes() {
+        let whole = cube(-1, 6);
+        let some = [cube(0, 2), cube(1, 4), Box3 { lo: [3, 0, 0], hi: [5, 2, 1] }, cube(1, 2), Box3::EMPTY];
+        let (all, first) = (some.into_iter().collect::<Patches>(), some[..2].iter().copied().collect::<Patches>());
+        let (outside, rest) = (all.missing_of(&whole), all.minus(&first));
+        for z in -1..6 {
+            for y in -1..6 {
+                for x in -1..6 {
+                    let cell = [x, y, z];
+                    let inside = |boxes: &[Box3]| boxes.iter().filter(|part| part.holds(cell)).count();
+                    assert_eq!(inside(&outside), usize::from(inside(&some) == 0), "{cell:?}");
+                    assert_eq!(inside(&rest), usize::from(inside(&some) > 0 && inside(&some[..2]) == 0), "{cell:?}");
+                }
+            }
+        }
+        assert!(all.contains_all(&first) && !first.contains_all(&all) && all.contains(&Box3::EMPTY));
+    }
+
+    #[test]
     fn hull_ignores_empty_boxes_and_intersection_is_empty_when_apart() {
         assert_eq!(cube(5, 5).hull(&cube(1, 2)), cube(1, 2));
         assert_eq!(cube(0, 1).hull(&cube(3, 4)), cube(0, 4));
         assert!(cube(0, 2).intersection(&cube(2, 4)).is_empty());
         assert!(cube(0, 1).contains(&Box3::EMPTY) && !cube(0, 1).contains(&cube(0, 2)));
+    }
+
+    #[test]
+    fn points_of_a_colour_are_counted() {
+        for lo in [[0, 0, 0], [1, 0, 0], [-1, 3, -2]] {
+            for size in [[1, 1, 1], [2, 3, 1], [3, 3, 5], [0, 2, 2]] {
+                let part = Box3 { lo, hi: std::array::from_fn(|axis| lo[axis] + size[axis]) };
+                let mut counts = [0, 0];
+                for z in part.lo[2]..part.hi[2] {
+                    for y in part.lo[1]..part.hi[1] {
+                        (part.lo[0]..part.hi[0]).for_each(|x| counts[(x + y + z).rem_euclid(2) as usize] += 1);
+                    }
+                }
+                assert_eq!([0, 1].map(|parity| part.points_of(Some(parity))), counts, "{part}");
+                assert_eq!(part.points_of(None), part.points());
+            }
+        }
     }
 
     #[test]

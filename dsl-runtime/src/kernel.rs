@@ -83,6 +83,8 @@ pub struct FieldDesc {
     pub name: &'static str,
     /// The type of a cell.
     pub ty: ScalarType,
+    /// Along which axes (X, Y, Z) it extends; the kernel never reads at a displacement along the others.
+    pub axes: [bool; 3],
     /// Every displacement that is read; empty when the parameter is unused.
     pub reads: &'static [Read],
 }
@@ -107,9 +109,43 @@ impl FieldDesc {
         }
         let reach = |axis: usize| self.reads.iter().map(move |read| i64::from(read.offset[axis]));
         Box3 {
-            lo: std::array::from_fn(|axis| range.lo[axis] + reach(axis).min().unwrap_or(0)),
-            hi: std::array::from_fn(|axis| range.hi[axis] + reach(axis).max().unwrap_or(0)),
+            lo: std::array::from_fn(|axis| range.lo[axis].saturating_add(reach(axis).min().unwrap_or(0))),
+            hi: std::array::from_fn(|axis| range.hi[axis].saturating_add(reach(axis).max().unwrap_or(0))),
         }
+    }
+}
+
+/// What becomes of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It is the new value of a field at the point.
+    Value,
+    /// It is added up over all points.
+    Sum,
+    /// The largest over all points is kept.
+    Max,
+    /// The least over all points is kept.
+    Min,
+}
+
+/// A result of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputDesc {
+    /// Its type.
+    pub ty: ScalarType,
+    /// What becomes of it.
+    pub role: Role,
+}
+
+impl OutputDesc {
+    /// A new value of a field of type `ty`.
+    pub const fn value(ty: ScalarType) -> Self {
+        Self { ty, role: Role::Value }
+    }
+
+    /// The type of what a kernel stores of it: for each point, or for each row if it is folded.
+    pub fn stored(&self) -> ScalarType {
+        self.role.stored(self.ty)
     }
 }
 
@@ -126,13 +162,18 @@ pub struct ParamDesc {
 ///
 /// All of it takes the same arguments: the buffers of the results and of the fields; for each of them the index of local
 /// cell (0, 0, 0), 64 bits; the scalars, of which those of 8 bits and truth values travel as 32 bits; the strides between
-/// rows and planes, 64 bits; the first point and the number of points along X, Y and Z, 32 bits each; and, only where
+/// rows and planes, 64 bits; the first point and the number of points along X, Y and Z, 32 bits each; the parity, 32
+/// bits: -1 for all points, 0 or 1 for those whose local indices add up to an even or an odd number; and, only where
 /// [`KernelDesc::uses_index`] says so, the global index of local cell (0, 0, 0) along X, Y and Z, 32 bits each.
+///
+/// A kernel that folds values has the form with a row per work item only, in every target; what it stores for a row
+/// goes to cell (y, z) of a buffer that extends along Y and Z.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceCode {
     /// The name of the kernel that computes a point per work item or thread, in every target.
     pub entry: &'static str,
-    /// The name of the kernel that computes a row per work item, in OpenCL C and SPIR-V.
+    /// The name of the kernel that computes a row per work item: in OpenCL C and SPIR-V, and, where the kernel folds
+    /// values, in every target.
     pub rows_entry: &'static str,
     /// CUDA C.
     pub cuda: &'static str,
@@ -151,7 +192,8 @@ pub struct DeviceCode {
 /// A kernel for one box of points on the CPU.
 ///
 /// # Safety
-/// See [`BoxArgs`]: every point of the box and its footprint must lie inside the buffers, and outputs alias no field.
+/// See [`BoxArgs`]: every point of the box and its footprint must lie inside the buffers, and what is written is read by no
+/// other point.
 pub type HostKernel = unsafe fn(&BoxArgs<'_>);
 
 /// The native kernel, once per instruction set.
@@ -179,8 +221,8 @@ pub struct KernelDesc {
     pub fields: &'static [FieldDesc],
     /// Scalar parameters in order.
     pub params: &'static [ParamDesc],
-    /// Types of the results in order.
-    pub outputs: &'static [ScalarType],
+    /// The results in order.
+    pub outputs: &'static [OutputDesc],
     /// Distinct (field, offset) pairs read per point.
     pub loads: u32,
     /// Arithmetic operations per point.
@@ -201,6 +243,25 @@ pub struct KernelDesc {
     pub code: DeviceCode,
 }
 
+impl KernelDesc {
+    /// Whether a result is folded over all points.
+    pub fn folds(&self) -> bool {
+        self.outputs.iter().any(|output| output.role != Role::Value)
+    }
+
+    /// The types of everything that it reads, is given and stores, some more than once.
+    pub fn types(&self) -> impl Iterator<Item = ScalarType> {
+        let fields = self.fields.iter().map(|field| field.ty);
+        let outputs = self.outputs.iter().flat_map(|output| [output.ty, output.stored()]);
+        fields.chain(self.params.iter().map(|param| param.ty)).chain(outputs)
+    }
+
+    /// Whether it is one of the runtime's own, which fill boundaries for example.
+    pub fn is_own(&self) -> bool {
+        self.module.starts_with("polyhalo_runtime::")
+    }
+}
+
 impl fmt::Debug for KernelDesc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}::{} ({}:{})", self.module, self.name, self.file, self.line)
@@ -212,9 +273,26 @@ pub struct Registered(pub &'static KernelDesc);
 
 inventory::collect!(Registered);
 
-/// Every kernel of the program, by module and name.
+/// Every kernel of the program, by module and name; the runtime's own aren't the program's.
 pub fn registry() -> Vec<&'static KernelDesc> {
-    let mut kernels: Vec<_> = inventory::iter::<Registered>.into_iter().map(|registered| registered.0).collect();
+    listed(inventory::iter::<Registered>.into_iter().map(|registered| registered.0))
+}
+
+fn listed(all: impl Iterator<Item = &'static KernelDesc>) -> Vec<&'static KernelDesc> {
+    let mut kernels: Vec<_> = all.filter(|kernel| !kernel.is_own()).collect();
     kernels.sort_by_key(|kernel| (kernel.module, kernel.name));
     kernels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{AVERAGE, HEAT};
+
+    #[test]
+    fn the_runtimes_own_kernels_are_not_the_programs() {
+        static OWN: KernelDesc = KernelDesc { module: "polyhalo_runtime::boundary", ..HEAT };
+        let listed = listed([&HEAT, &OWN, &AVERAGE].into_iter());
+        assert_eq!(listed.iter().map(|kernel| kernel.name).collect::<Vec<_>>(), ["average", "heat"]);
+    }
 }

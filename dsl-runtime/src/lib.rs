@@ -1,10 +1,12 @@
 //! The runtime of polyhalo: plans, devices, fields, steps and their execution.
 //!
 //! A [`simulation::Simulation`] turns the stages of a step into a [`plan::Plan`], plain data made by pure modules
-//! ([`geometry`], [`layout`], [`halo`], [`partition`], [`schedule`]). Only `execute` turns plans into calls of a
+//! ([`geometry`], [`layout`], [`boundary`], [`halo`], [`partition`], [`schedule`]). Only `execute` turns plans into calls of a
 //! [`backend::Device`], and only [`backend`] touches hardware.
 
 mod call;
+mod checkpoint;
+mod colour;
 mod element;
 mod error;
 mod exchange;
@@ -12,41 +14,66 @@ mod execute;
 mod explain;
 mod field;
 mod files;
+mod interrupt;
 mod offset;
+mod persist;
 mod picture;
+mod progress;
+mod range;
+mod raw;
+mod record;
 mod report;
+mod run;
+mod scalar;
 mod simulation;
 mod source;
+mod state;
 mod step;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
+mod vti;
 
 pub mod backend;
 pub mod bandwidth;
+pub mod boundary;
 pub mod devices;
+#[doc(hidden)]
+pub mod facade;
 pub mod geometry;
 pub mod halo;
 pub mod kernel;
 pub mod layout;
 pub mod partition;
 pub mod plan;
+pub mod reduction;
 pub mod schedule;
+pub mod shape;
 
-pub use call::{Argument, Call, Targets};
-pub use element::{Element, Scalar};
-pub use error::{Bytes, Error, Result};
+pub use boundary::{Boundary, FACES, Face};
+pub use call::{Call, Folds, Target, Targets};
+pub use colour::ColourMap;
+pub use element::{Element, Primitive};
+pub use error::{Bytes, CheckpointDifference, Error, LastCheckpoint, Result};
 pub use exchange::Exchange;
-pub use explain::{DeviceMemory, Explanation, FieldHalo, VendorFunctions};
-pub use field::{Field, FieldRef};
+pub use explain::{DeviceMemory, Explanation, FieldBoundary, FieldHalo, VendorFunctions};
+pub use field::{
+    Axes, Field, FieldRef, FieldX, FieldXY, FieldXZ, FieldY, FieldYZ, FieldZ, IntoFaces, OnX, OnXY, OnXZ, OnY, OnYZ,
+    OnZ, Whole,
+};
+pub use interrupt::Interrupt;
 pub use offset::{HERE, Offset, X, Y, Z};
-pub use picture::Plane;
+pub use persist::AnyField;
+pub use picture::{Picture, Plane};
+pub use progress::ProgressBar;
+pub use range::{IntoRanges, Range};
+pub use record::{Points, Record};
+pub use reduction::{Max, Min, Sum};
 pub use report::{Progress, Report};
+pub use run::{Run, Verdict};
+pub use scalar::{Argument, Erased, Inputs, IntoArgument, Scalar, ScalarRef, argument};
+pub use shape::Shape;
 pub use simulation::{Builder, Simulation};
 pub use source::{Planes, Point, Source};
 pub use step::{Stages, Step};
-
-/// For the code that `#[stencil]` generates.
-#[doc(hidden)]
-pub use inventory;

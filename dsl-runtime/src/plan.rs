@@ -7,8 +7,8 @@
 use std::fmt;
 
 use crate::backend::QueueId;
-use crate::geometry::Box3;
-use crate::kernel::KernelDesc;
+use crate::geometry::{Box3, Patches};
+use crate::kernel::{self, KernelDesc, ScalarType};
 
 /// A field of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,21 +52,51 @@ pub struct Lane(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpId(pub usize);
 
-/// Something that a device does. Boxes are in the local coordinates of the device's subdomain.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A number of a simulation that its steps compute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ScalarId(pub u32);
+
+/// A scalar argument of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// The bits of a number.
+    Bits(u64),
+    /// The value of a scalar when the launch is issued.
+    Scalar(ScalarId),
+}
+
+/// Why a kernel is launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It updates points of the grid.
+    Update,
+    /// It fills ghost cells beyond a face.
+    Boundary,
+    /// It adds to a point.
+    Source,
+}
+
+/// Something that is done. Boxes and points are in the local coordinates of the device's subdomain.
+#[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// A kernel over a box.
     Launch {
         /// The kernel, by its number in [`Plan::kernels`].
         kernel: usize,
-        /// Where the results go.
+        /// Where the results go; for what is folded the field that keeps a value for each row.
         outputs: Vec<Slot>,
         /// The fields that are read.
         fields: Vec<Slot>,
-        /// The bits of the scalars.
-        scalars: Vec<u64>,
+        /// The scalars.
+        scalars: Vec<Operand>,
         /// The points to update.
         range: Box3,
+        /// Which of them: all, or those whose indices add up to an even (0) or an odd (1) number.
+        parity: Option<u8>,
+        /// How far all fields are read from where the kernel says.
+        shift: [i64; 3],
+        /// What it is for.
+        purpose: Purpose,
     },
     /// A copy of a box between two slots of a field.
     Copy {
@@ -77,32 +107,99 @@ pub enum Action {
         /// The cells.
         part: Box3,
     },
+    /// The host folds what kernels have folded row by row.
+    Fold {
+        /// How.
+        role: kernel::Role,
+        /// The type of the result.
+        ty: ScalarType,
+        /// Where the rows are, with the cells along Y and Z of each launch.
+        rows: Vec<(Slot, Box3)>,
+        /// The result.
+        into: ScalarId,
+    },
+    /// The host calls a function of scalars.
+    Compute {
+        /// The function, by its number in the step.
+        function: usize,
+        /// Its arguments.
+        inputs: Vec<ScalarId>,
+        /// The result.
+        output: ScalarId,
+    },
+    /// Cells are written down.
+    Probe {
+        /// The field.
+        from: Slot,
+        /// The cells.
+        cells: Vec<[i64; 3]>,
+        /// The record, by its number in the simulation.
+        record: usize,
+    },
+    /// A scalar is written down.
+    Record {
+        /// The scalar.
+        from: ScalarId,
+        /// The record, by its number in the simulation.
+        record: usize,
+    },
+}
+
+/// What an operation reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resource {
+    /// A buffer of a field.
+    Slot(Slot),
+    /// A scalar.
+    Scalar(ScalarId),
+    /// A record.
+    Record(usize),
 }
 
 impl Action {
-    /// The slots that are read.
-    pub fn reads(&self) -> &[Slot] {
+    /// Whether the host does it by itself once the operations before are finished.
+    pub fn is_on_host(&self) -> bool {
         match self {
-            Self::Launch { fields, .. } => fields,
-            Self::Copy { from, .. } => std::slice::from_ref(from),
+            Self::Fold { .. } | Self::Compute { .. } | Self::Probe { .. } | Self::Record { .. } => true,
+            Self::Launch { .. } | Self::Copy { .. } => false,
         }
     }
 
-    /// The slots that are written.
-    pub fn writes(&self) -> &[Slot] {
+    /// What is read.
+    pub fn reads(&self) -> Vec<Resource> {
         match self {
-            Self::Launch { outputs, .. } => outputs,
-            Self::Copy { to, .. } => std::slice::from_ref(to),
+            Self::Launch { fields, scalars, .. } => {
+                let scalars = scalars.iter().filter_map(|scalar| match scalar {
+                    Operand::Scalar(scalar) => Some(Resource::Scalar(*scalar)),
+                    Operand::Bits(_) => None,
+                });
+                fields.iter().copied().map(Resource::Slot).chain(scalars).collect()
+            }
+            Self::Copy { from, .. } | Self::Probe { from, .. } => vec![Resource::Slot(*from)],
+            Self::Fold { rows, .. } => rows.iter().map(|(slot, _)| Resource::Slot(*slot)).collect(),
+            Self::Compute { inputs, .. } => inputs.iter().copied().map(Resource::Scalar).collect(),
+            Self::Record { from, .. } => vec![Resource::Scalar(*from)],
+        }
+    }
+
+    /// What is written.
+    pub fn writes(&self) -> Vec<Resource> {
+        match self {
+            Self::Launch { outputs, .. } => outputs.iter().copied().map(Resource::Slot).collect(),
+            Self::Copy { to, .. } => vec![Resource::Slot(*to)],
+            Self::Fold { into, .. } => vec![Resource::Scalar(*into)],
+            Self::Compute { output, .. } => vec![Resource::Scalar(*output)],
+            Self::Probe { record, .. } | Self::Record { record, .. } => vec![Resource::Record(*record)],
         }
     }
 }
 
 /// An operation: what, where, issued by whom, after what.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Op {
     /// What is done.
     pub action: Action,
-    /// The device, by its number in the simulation.
+    /// The device, by its number in the simulation; 0 for what the host does.
     pub device: usize,
     /// The host thread that issues it.
     pub lane: Lane,
@@ -112,17 +209,19 @@ pub struct Op {
     pub after: Vec<OpId>,
 }
 
-/// What a plan presumes and leaves about a field that it updates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a plan presumes and leaves about a field that it updates or moves.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// The field.
     pub field: FieldId,
-    /// For a double-buffered field: the plan is right if the two buffers are alike outside of this box when a step
-    /// starts.
-    pub presumes: Option<Box3>,
-    /// The cells in which the buffers differ more after a step: for a double-buffered field all of them, for another
-    /// one those that it added.
-    pub leaves: Box3,
+    /// The field whose buffers it has after a step; itself unless fields were swapped.
+    pub from: FieldId,
+    /// For a field that the step needs two buffers of: the plan is right if the two are alike outside of these cells
+    /// when a step starts.
+    pub presumes: Option<Patches>,
+    /// The cells in which the buffers may differ after a step: for a field with a presumption all of them, for another
+    /// one those that the step added.
+    pub leaves: Patches,
 }
 
 /// All that is done in one step.
@@ -130,70 +229,119 @@ pub struct Flow {
 pub struct Plan {
     /// The kernels.
     pub kernels: Vec<&'static KernelDesc>,
-    /// The operations, in an order in which each lane can issue its own.
+    /// What is done once before the first of several steps: the ghost cells of fields that no step changes are filled.
+    pub before: Vec<Op>,
+    /// The operations of a step, in an order in which each lane can issue its own.
     pub ops: Vec<Op>,
     /// After a step, the first slot of each pair gets the buffer that the second one had.
     pub rotation: Vec<(Slot, Slot)>,
-    /// The fields that are updated.
+    /// The fields that are updated or moved.
     pub flows: Vec<Flow>,
 }
 
 impl Plan {
-    /// Points that one step updates: every point of every launch counts.
+    /// Points that one step updates: every point of every stage counts.
     pub fn points(&self) -> u64 {
-        self.launches().map(|(_, range)| range.points()).sum()
+        self.updates().map(|(_, points)| points).sum()
     }
 
     /// The least memory traffic of one step by the kernels' own count: each field read once, each result written once.
     pub fn bytes(&self) -> u64 {
-        self.launches().map(|(kernel, range)| range.points() * u64::from(kernel.bytes)).sum()
+        self.updates().map(|(kernel, points)| points * u64::from(kernel.bytes)).sum()
     }
 
-    fn launches(&self) -> impl Iterator<Item = (&'static KernelDesc, &Box3)> {
+    fn updates(&self) -> impl Iterator<Item = (&'static KernelDesc, u64)> {
         self.ops.iter().filter_map(|op| match &op.action {
-            Action::Launch { kernel, range, .. } => Some((self.kernels[*kernel], range)),
-            Action::Copy { .. } => None,
+            Action::Launch { kernel, range, parity, purpose: Purpose::Update, .. } => {
+                Some((self.kernels[*kernel], range.points_of(*parity)))
+            }
+            _ => None,
         })
     }
 
-    /// The plan with the names of the fields, for people.
-    pub fn named<'a>(&'a self, names: &'a [String]) -> impl fmt::Display + 'a {
-        Named { plan: self, names }
+    /// The plan with the names of fields and scalars, for people.
+    pub fn named<'a>(&'a self, fields: &'a [String], scalars: &'a [String]) -> impl fmt::Display + 'a {
+        Named { plan: self, fields, scalars }
     }
 }
 
 struct Named<'a> {
     plan: &'a Plan,
-    names: &'a [String],
+    fields: &'a [String],
+    scalars: &'a [String],
 }
 
 impl Named<'_> {
     fn slot(&self, slot: &Slot) -> String {
-        let name = self.names.get(slot.field.0 as usize).map_or("?", String::as_str);
+        let name = self.fields.get(slot.field.0 as usize).map_or("?", String::as_str);
         match slot.role {
             Role::Current => name.to_owned(),
             Role::Spare => format!("{name}'"),
         }
     }
 
-    fn slots(&self, slots: &[Slot]) -> String {
-        slots.iter().map(|slot| self.slot(slot)).collect::<Vec<_>>().join(", ")
+    fn scalar(&self, scalar: &ScalarId) -> &str {
+        self.scalars.get(scalar.0 as usize).map_or("?", String::as_str)
     }
-}
 
-impl fmt::Display for Named<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, op) in self.plan.ops.iter().enumerate() {
-            write!(f, "{number:>3}  device {} queue {}  ", op.device, op.queue.0)?;
-            match &op.action {
-                Action::Launch { kernel, outputs, fields, range, .. } => {
-                    let kernel = self.plan.kernels[*kernel].name;
-                    let (outputs, fields) = (self.slots(outputs), self.slots(fields));
-                    write!(f, "{outputs} = {kernel}({fields}) over {range}, {} points", range.points())?;
+    fn list<T>(&self, items: &[T], name: impl Fn(&T) -> String) -> String {
+        items.iter().map(name).collect::<Vec<_>>().join(", ")
+    }
+
+    fn action(&self, action: &Action) -> String {
+        match action {
+            Action::Launch { kernel, outputs, fields, scalars, range, parity, purpose, .. } => {
+                let outputs = self.list(outputs, |slot| self.slot(slot));
+                let points = range.points_of(*parity);
+                let colour = match parity {
+                    None => "",
+                    Some(0) => " (even points)",
+                    Some(_) => " (odd points)",
+                };
+                match purpose {
+                    Purpose::Update => {
+                        let mut arguments: Vec<_> = fields.iter().map(|slot| self.slot(slot)).collect();
+                        arguments.extend(scalars.iter().filter_map(|scalar| match scalar {
+                            Operand::Scalar(scalar) => Some(self.scalar(scalar).to_owned()),
+                            Operand::Bits(_) => None,
+                        }));
+                        let kernel = self.plan.kernels[*kernel].name;
+                        format!("{outputs} = {kernel}({}) over {range}{colour}, {points} points", arguments.join(", "))
+                    }
+                    Purpose::Boundary => format!("{outputs} beyond its boundary: {range}, {points} points"),
+                    Purpose::Source => format!("{outputs} += a source at {:?}", range.lo),
                 }
-                Action::Copy { from, to, part } => {
-                    write!(f, "{} = {} over {part}, {} points", self.slot(to), self.slot(from), part.points())?;
-                }
+            }
+            Action::Copy { from, to, part } => {
+                format!("{} = {} over {part}, {} points", self.slot(to), self.slot(from), part.points())
+            }
+            Action::Fold { role, rows, into, .. } => {
+                let rows = self.list(rows, |(slot, _)| self.slot(slot));
+                let word = match role {
+                    kernel::Role::Sum => "sum",
+                    kernel::Role::Max => "largest",
+                    kernel::Role::Min => "least",
+                    kernel::Role::Value => "value",
+                };
+                format!("{} = {word} of {rows}", self.scalar(into))
+            }
+            Action::Compute { inputs, output, .. } => {
+                let inputs = self.list(inputs, |scalar| self.scalar(scalar).to_owned());
+                format!("{} = a function of ({inputs})", self.scalar(output))
+            }
+            Action::Probe { from, cells, .. } => {
+                format!("{} is written down at {} points", self.slot(from), cells.len())
+            }
+            Action::Record { from, .. } => format!("{} is written down", self.scalar(from)),
+        }
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, ops: &[Op]) -> fmt::Result {
+        for (number, op) in ops.iter().enumerate() {
+            if op.action.is_on_host() {
+                write!(f, "{number:>3}  host              {}", self.action(&op.action))?;
+            } else {
+                write!(f, "{number:>3}  device {} queue {}  {}", op.device, op.queue.0, self.action(&op.action))?;
             }
             if !op.after.is_empty() {
                 let after: Vec<_> = op.after.iter().map(|op| op.0.to_string()).collect();
@@ -201,10 +349,22 @@ impl fmt::Display for Named<'_> {
             }
             writeln!(f)?;
         }
-        let rotated: Vec<_> =
-            self.plan.rotation.iter().map(|(to, from)| format!("{} <- {}", self.slot(to), self.slot(from))).collect();
-        if !rotated.is_empty() {
-            writeln!(f, "  then {}", rotated.join(", "))?;
+        Ok(())
+    }
+}
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.plan.before.is_empty() {
+            writeln!(f, "  once, before the first step")?;
+            self.write(f, &self.plan.before)?;
+            writeln!(f, "  in each step")?;
+        }
+        self.write(f, &self.plan.ops)?;
+        let rotation = &self.plan.rotation;
+        if !rotation.is_empty() {
+            let rotated = self.list(rotation, |(to, from)| format!("{} <- {}", self.slot(to), self.slot(from)));
+            writeln!(f, "  then {rotated}")?;
         }
         Ok(())
     }

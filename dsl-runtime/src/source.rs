@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use ndarray::{Array3, ArrayBase, ArrayView3, Axis, Data, Ix3, OwnedRepr};
+use ndarray::{Array3, ArrayBase, ArrayView3, Axis, Data, Ix1, Ix2, Ix3, IxDyn, OwnedRepr};
 use ndarray_npy::{ReadNpyError, ReadNpyExt};
 
 use crate::element::Element;
@@ -28,6 +28,12 @@ pub struct Point {
 ///
 /// These do: functions and closures from a [`Point`] to the value (called from several threads), `ndarray` arrays and
 /// views of shape (nz, ny, nx), and paths of `.npy` files with such an array.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` gives no values of a field of `{T}`",
+    label = "no source of values",
+    note = "fields are filled from a closure, `|p: Point| f64::from(p.i)` or `|_: Point| 0.0`, an `ndarray` array of shape (nz, ny, nx) and \
+            the type of the field, or the path of an `.npy` file"
+)]
 pub trait Source<T: Element> {
     /// Gets ready for a grid; `field` is the field's name, for messages.
     fn open(self, field: &str, extent: Extent) -> Result<impl Planes<T>>;
@@ -39,6 +45,7 @@ pub trait Planes<T: Element> {
     fn bytes(&self, planes: Range<usize>) -> Vec<u8>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element, F: Fn(Point) -> T + Sync> Source<T> for F {
     fn open(self, _: &str, extent: Extent) -> Result<impl Planes<T>> {
         Ok(Function { function: self, extent })
@@ -83,16 +90,39 @@ impl<T: Element, F: Fn(Point) -> T + Sync> Planes<T> for Function<F> {
     }
 }
 
-impl<T: Element, S: Data<Elem = T>> Source<T> for ArrayBase<S, Ix3> {
-    fn open(self, field: &str, extent: Extent) -> Result<impl Planes<T>> {
-        check_shape("the array", field, extent, self.shape())?;
-        Ok(Array(self))
-    }
+macro_rules! arrays {
+    ($($dimension:ident)+) => {$(
+        #[diagnostic::do_not_recommend]
+        impl<T: Element, S: Data<Elem = T>> Source<T> for ArrayBase<S, $dimension> {
+            fn open(self, field: &str, extent: Extent) -> Result<impl Planes<T>> {
+                array(self.into_dyn(), field, extent)
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<T: Element, S: Data<Elem = T>> Source<T> for &ArrayBase<S, $dimension> {
+            fn open(self, field: &str, extent: Extent) -> Result<impl Planes<T>> {
+                array(self.view().into_dyn(), field, extent)
+            }
+        }
+    )+};
 }
 
-impl<T: Element, S: Data<Elem = T>> Source<T> for &ArrayBase<S, Ix3> {
-    fn open(self, field: &str, extent: Extent) -> Result<impl Planes<T>> {
-        self.view().open(field, extent)
+arrays!(Ix1 Ix2 Ix3);
+
+/// An array that fits: of shape (nz, ny, nx), in which axes of one cell may be missing.
+fn array<T: Element, S: Data<Elem = T>>(array: ArrayBase<S, IxDyn>, field: &str, extent: Extent) -> Result<Array<S>> {
+    let (z, y, x) = extent.shape();
+    let found = array.shape().to_vec();
+    let mut array = array;
+    for (axis, cells) in [z, y, x].into_iter().enumerate() {
+        if cells == 1 && array.ndim() < 3 && axis <= array.ndim() {
+            array = array.insert_axis(Axis(axis));
+        }
+    }
+    match array.into_dimensionality::<Ix3>() {
+        Ok(array) if array.shape() == [z, y, x] => Ok(Array(array)),
+        _ => Err(Error::Shape { what: "the array".into(), field: field.into(), expected: vec![z, y, x], found }),
     }
 }
 
@@ -115,18 +145,21 @@ fn check_shape(what: &str, field: &str, extent: Extent, found: &[usize]) -> Resu
     Err(Error::Shape { what: what.into(), field: field.into(), expected: vec![z, y, x], found: found.to_vec() })
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element> Source<T> for &Path {
     fn open(self, field: &str, extent: Extent) -> Result<impl Planes<T>> {
         read_npy::<T>(self, field, extent)
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element> Source<T> for PathBuf {
     fn open(self, field: &str, extent: Extent) -> Result<impl Planes<T>> {
         read_npy::<T>(&self, field, extent)
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element> Source<T> for &str {
     fn open(self, field: &str, extent: Extent) -> Result<impl Planes<T>> {
         read_npy::<T>(Path::new(self), field, extent)

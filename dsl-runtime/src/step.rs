@@ -3,55 +3,289 @@
 use std::sync::Arc;
 
 use crate::backend::Device;
-use crate::call::{self, Call, Targets};
+use crate::call::{self, Call, Folds, New, Target, Targets};
+use crate::element::{Element, Primitive};
 use crate::error::{Error, Result};
 use crate::execute::Program;
 use crate::explain::Explanation;
-use crate::halo::widest_range;
+use crate::field::Field;
+use crate::geometry::Box3;
+use crate::halo::{ghosts, widest_range};
 use crate::kernel::{KernelDesc, ScalarType};
-use crate::schedule::{self, Stage};
+use crate::persist;
+use crate::plan::{FieldId, ScalarId};
+use crate::record::{Points, Record};
+use crate::scalar::{Function, Inputs, IntoArgument, Scalar};
+use crate::schedule::{self, Output, Stage, Update};
+use crate::shape::Shape;
 use crate::simulation::Shared;
 
 /// The stages of a step while it is being recorded.
+///
+/// Stages run in the order in which they are recorded, and each sees all that the earlier ones wrote. A mistake is
+/// reported by [`Simulation::step`](crate::simulation::Simulation::step).
 pub struct Stages {
     shared: Arc<Shared>,
     stages: Vec<Stage>,
+    functions: Vec<Function>,
+    /// How many fields keep rows of each type so far.
+    rows: Vec<(ScalarType, usize)>,
     /// The first mistake; later stages are then ignored.
     fault: Option<Error>,
 }
 
 impl Stages {
     pub(crate) fn new(shared: &Arc<Shared>) -> Self {
-        Self { shared: Arc::clone(shared), stages: Vec::new(), fault: None }
+        Self { shared: Arc::clone(shared), stages: Vec::new(), functions: Vec::new(), rows: Vec::new(), fault: None }
     }
 
-    /// Updates fields with the results of a call, over all points whose footprint lies in the grid; other points keep
-    /// their value.
-    ///
-    /// Stages run in the order in which they are recorded, and each sees all that the earlier ones wrote. A mistake
-    /// is reported by [`Simulation::step`](crate::simulation::Simulation::step).
+    /// Updates fields with the results of a call, over all points at which all reads are defined or over the call's own
+    /// range; other points keep their value. A [`Scalar`] among the targets takes a fold over these points.
     pub fn update<T>(&mut self, targets: impl Targets<T>, call: Call<T>) {
-        if self.fault.is_some() {
-            return;
-        }
         let targets = targets.targets();
-        let stage = call::check(call.kernel, &call.fields, &call.scalars, &targets, self.shared.id).and_then(|()| {
-            Ok(Stage {
-                kernel: call.kernel,
-                fields: call.fields.iter().map(|field| field.id).collect(),
-                scalars: call.scalars.iter().map(|scalar| scalar.0).collect(),
-                outputs: targets.iter().map(|target| target.id).collect(),
-                range: widest_range(call.kernel, self.shared.extent)?,
+        self.try_to(|stages| stages.record_update(&targets, &call));
+    }
+
+    /// Folds values over all points at which all reads are defined, or over the call's own range, and gives the scalar that
+    /// takes the result, or a tuple or an array of such.
+    pub fn reduce<T: Folds>(&mut self, call: Call<T>) -> T::Scalars {
+        let (scalars, targets) = T::scalars(&mut |ty| self.new_scalar(ty));
+        self.try_to(|stages| stages.record_update(&targets, &call));
+        scalars
+    }
+
+    /// Gives a scalar the value of a function of others: none `()`, one, a tuple or an array of them.
+    pub fn assign<T: Primitive, I: Inputs>(
+        &mut self,
+        scalar: &Scalar<T>,
+        inputs: I,
+        function: impl Fn(I::Values) -> T + Send + Sync + 'static,
+    ) {
+        self.record_function(scalar, &inputs, Box::new(move |_, bits| function(I::values(bits)).to_word()));
+    }
+
+    /// The value of a function of other scalars, as a new scalar.
+    pub fn compute<T: Primitive, I: Inputs>(
+        &mut self,
+        inputs: I,
+        function: impl Fn(I::Values) -> T + Send + Sync + 'static,
+    ) -> Scalar<T> {
+        let scalar = self.scalar();
+        self.assign(&scalar, inputs, function);
+        scalar
+    }
+
+    /// A scalar that changes every step: the value of a function of the number of steps of this kind that were run
+    /// before, 0 in the first one.
+    pub fn each_step<T: Primitive>(&mut self, function: impl Fn(u64) -> T + Send + Sync + 'static) -> Scalar<T> {
+        let scalar = self.scalar();
+        self.record_function(&scalar, &(), Box::new(move |step, _| function(step).to_word()));
+        scalar
+    }
+
+    /// Exchanges the values of two fields, without a copy: `swap(&new, &old)` ends a step of a scheme with two time
+    /// levels.
+    pub fn swap<T: Element>(&mut self, one: &Field<T>, other: &Field<T>) {
+        let (one, other) = (one.reference(), other.reference());
+        self.try_to(|stages| {
+            for field in [&one, &other] {
+                stages.own("field", field.simulation, &field.name)?;
+            }
+            let cells = |field: FieldId, stages: &Self| -> Result<_> {
+                Ok(stages.shared.state()?.shapes[field.0 as usize].cells)
+            };
+            let (cells, others) = (cells(one.id, stages)?, cells(other.id, stages)?);
+            if cells != others {
+                let names = [&one, &other].map(|field| field.name.to_string());
+                return Err(Error::SwapOfUnlike { fields: names, cells: [cells, others] });
+            }
+            if one.id != other.id {
+                stages.stages.push(Stage::Swap(one.id, other.id));
+            }
+            Ok(())
+        });
+    }
+
+    /// Adds an amount at points of a field: a number, or a scalar such as one of [`each_step`](Self::each_step).
+    pub fn inject<T: Element>(&mut self, field: &Field<T>, points: impl Into<Points>, amount: impl IntoArgument<T>) {
+        let (reference, points, amount) = (field.reference(), points.into(), amount.into_argument().erased);
+        let cells = field.cells();
+        self.try_to(|stages| {
+            stages.own("field", reference.simulation, &reference.name)?;
+            let Some(weights) = points.weights.iter().map(|&weight| T::rounded(weight)).collect::<Option<Vec<T>>>()
+            else {
+                return Err(Error::NoAmounts { field: (*reference.name).into(), ty: T::TYPE });
+            };
+            let amount = amount.operand(stages.shared.id)?;
+            let points = inside(&reference.name, &points.at, cells)?;
+            let points = points.into_iter().zip(weights).map(|(point, weight)| (point, weight.to_word())).collect();
+            stages.stages.push(Stage::Inject { field: reference.id, points, amount });
+            Ok(())
+        });
+    }
+
+    /// Writes down the values of a field at points, one row for each step.
+    pub fn probe<T: Element>(&mut self, field: &Field<T>, points: impl Into<Points>) -> Record<T> {
+        let (reference, points) = (field.reference(), points.into());
+        let cells = field.cells();
+        self.record_values(points.at.len(), |stages, record| {
+            stages.own("field", reference.simulation, &reference.name)?;
+            let points = inside(&reference.name, &points.at, cells)?;
+            stages.stages.push(Stage::Probe { field: reference.id, points, record });
+            Ok(())
+        })
+    }
+
+    /// Writes down the value of a scalar, once for each step.
+    pub fn record<T: Element>(&mut self, scalar: &Scalar<T>) -> Record<T> {
+        let reference = scalar.reference();
+        self.record_values(1, |stages, record| {
+            stages.own("scalar", reference.simulation, &reference.name)?;
+            stages.stages.push(Stage::Record { scalar: reference.id, record });
+            Ok(())
+        })
+    }
+
+    fn record_values<T: Element>(
+        &mut self,
+        points: usize,
+        act: impl FnOnce(&mut Self, usize) -> Result<()>,
+    ) -> Record<T> {
+        let mut made = 0;
+        self.try_to(|stages| {
+            made = stages.shared.add_record(points, T::TYPE)?;
+            act(stages, made)
+        });
+        Record::new(Arc::clone(&self.shared), made)
+    }
+
+    fn record_function<T: Primitive>(&mut self, output: &Scalar<T>, inputs: &impl Inputs, function: Function) {
+        let output = output.reference();
+        let inputs = inputs.scalars();
+        self.try_to(|stages| {
+            for scalar in inputs.iter().chain([&output]) {
+                stages.own("scalar", scalar.simulation, &scalar.name)?;
+            }
+            let inputs = inputs.iter().map(|scalar| scalar.id).collect();
+            stages.stages.push(Stage::Compute { function: stages.functions.len(), inputs, output: output.id });
+            stages.functions.push(function);
+            Ok(())
+        });
+    }
+
+    fn record_update<T>(&mut self, targets: &[Target], call: &Call<T>) -> Result<()> {
+        let kernel = call.kernel;
+        call::check(kernel, &call.fields, &call.scalars, targets, self.shared.id)?;
+        let fields: Vec<_> = call.fields.iter().map(|field| field.id).collect();
+        let scalars = call.scalars.iter().map(|scalar| scalar.operand(self.shared.id)).collect::<Result<_>>()?;
+        let (boxes, parity) = self.boxes(call, targets)?;
+        let outputs = targets.iter().zip(kernel.outputs).map(|(target, output)| {
+            Ok(match target {
+                Target::Field(field) => Output::Field(field.id),
+                Target::Scalar(scalar, _) => {
+                    let rows = boxes.iter().map(|_| self.rows_of(output.stored())).collect::<Result<_>>()?;
+                    Output::Fold { scalar: scalar.id, rows }
+                }
             })
         });
-        match stage {
-            Ok(stage) => self.stages.push(stage),
-            Err(fault) => self.fault = Some(fault),
+        let outputs = outputs.collect::<Result<_>>()?;
+        self.stages.push(Stage::Update(Update { kernel, fields, scalars, outputs, boxes, parity }));
+        Ok(())
+    }
+
+    /// The points of a call as boxes, and their colour.
+    fn boxes<T>(&self, call: &Call<T>, targets: &[Target]) -> Result<(Vec<Box3>, Option<u8>)> {
+        let state = self.shared.state()?;
+        let shape = |field: FieldId| &state.shapes[field.0 as usize];
+        let read: Vec<_> = call.fields.iter().map(|field| shape(field.id)).collect();
+        let written: Vec<_> = (targets.iter())
+            .filter_map(|target| match target {
+                Target::Field(field) => Some(shape(field.id)),
+                Target::Scalar(..) => None,
+            })
+            .collect();
+        // Where nothing is written, the fields that are read tell the points.
+        let whole = self.shared.extent.whole();
+        let tells: Vec<&Shape> = if written.is_empty() {
+            read.iter().copied().filter(|shape| shape.axes == [true; 3]).collect()
+        } else {
+            written
+        };
+        let domain = match tells.split_first() {
+            None => whole,
+            Some((first, others)) => {
+                others.iter().fold(first.whole(), |common, shape| common.intersection(&shape.whole()))
+            }
+        };
+        let explicit = call.ranges.iter().all(|range| !range.asks_for_widest());
+        let widest = match widest_range(call.kernel, &read, &domain) {
+            // Not asked for.
+            Err(_) if explicit => domain,
+            other => other?,
+        };
+        let mut boxes: Vec<Box3> = Vec::new();
+        for range in &call.ranges {
+            let part = range.resolve(&domain, &widest)?;
+            if boxes.iter().any(|other| !other.intersection(&part).is_empty()) {
+                return Err(Error::RangesOverlap { kernel: call.kernel.name.into() });
+            }
+            ghosts(call.kernel, &read, &part)?;
+            boxes.push(part);
+        }
+        let parity = call.ranges.first().and_then(|range| range.colour());
+        if call.ranges.iter().any(|range| range.colour() != parity) {
+            return Err(Error::RangesOverlap { kernel: call.kernel.name.into() });
+        }
+        Ok((boxes, parity))
+    }
+
+    /// A field for the folds of rows that no other stage of this step uses.
+    fn rows_of(&mut self, stored: ScalarType) -> Result<FieldId> {
+        let known = self.rows.iter().position(|(ty, _)| *ty == stored);
+        let known = known.unwrap_or_else(|| {
+            self.rows.push((stored, 0));
+            self.rows.len() - 1
+        });
+        let field = self.shared.rows_field(stored, self.rows[known].1)?;
+        self.rows[known].1 += 1;
+        Ok(field)
+    }
+
+    fn own(&self, what: &'static str, simulation: u64, name: &str) -> Result<()> {
+        if simulation == self.shared.id { Ok(()) } else { Err(Error::Foreign { what, name: name.into() }) }
+    }
+
+    fn scalar<T: Primitive>(&mut self) -> Scalar<T> {
+        let New { shared, id, name } = self.new_scalar(T::TYPE);
+        Scalar::new(shared, id, &name)
+    }
+
+    fn new_scalar(&mut self, ty: ScalarType) -> New {
+        let shared = Arc::clone(&self.shared);
+        match shared.add_scalar(None, ty, 0) {
+            Ok((id, name)) => New { shared, id, name },
+            Err(fault) => {
+                self.fault.get_or_insert(fault);
+                New { shared, id: ScalarId(0), name: String::new() }
+            }
         }
     }
 
-    pub(crate) fn finish(self) -> Result<Vec<Stage>> {
-        self.fault.map_or(Ok(self.stages), Err)
+    fn try_to(&mut self, act: impl FnOnce(&mut Self) -> Result<()>) {
+        if self.fault.is_none()
+            && let Err(fault) = act(self)
+        {
+            self.fault = Some(fault);
+        }
+    }
+}
+
+/// Points of a field as cells, if they are.
+fn inside(field: &str, points: &[[usize; 3]], cells: [usize; 3]) -> Result<Vec<[i64; 3]>> {
+    let outside = |at: &&[usize; 3]| (0..3).any(|axis| at[axis] >= cells[axis]);
+    match points.iter().find(outside) {
+        Some(&at) => Err(Error::OutsideGrid { field: field.into(), at, extent: cells }),
+        None => Ok(points.iter().map(|at| at.map(|index| index as i64)).collect()),
     }
 }
 
@@ -63,18 +297,36 @@ pub struct Step {
 
 struct Inner {
     shared: Arc<Shared>,
+    /// Its number in the simulation.
+    number: usize,
     stages: Vec<Stage>,
     program: Program,
 }
 
 impl Step {
-    pub(crate) fn new(shared: &Arc<Shared>, stages: Vec<Stage>) -> Result<Self> {
-        for stage in &stages {
-            shared.devices.iter().try_for_each(|device| check_types(&**device, stage.kernel))?;
+    pub(crate) fn new(stages: Stages) -> Result<Self> {
+        let Stages { shared, stages, functions, fault, .. } = stages;
+        if let Some(fault) = fault {
+            return Err(fault);
         }
-        let program = Program::new(schedule::plan(&stages), &shared.devices, shared.origins())?;
+        for stage in &stages {
+            if let Stage::Update(update) = stage {
+                shared.devices.iter().try_for_each(|device| check_types(&**device, update.kernel))?;
+            }
+        }
+        let shapes = shared.state()?.shapes.clone();
+        let ghosts = schedule::ghosts(&stages, &shapes)?;
+        let plan = schedule::plan(&stages, &shapes, &ghosts);
+        let program = Program::new(plan, functions, &shared.devices, shared.origins())?;
+        shared.surround(&ghosts, &schedule::groups(&stages))?;
         shared.double(&schedule::double_buffered(&stages))?;
-        Ok(Self { inner: Arc::new(Inner { shared: Arc::clone(shared), stages, program }) })
+        let number = {
+            let mut state = shared.state()?;
+            state.counts.push(0);
+            state.program = persist::program(state.program, &stages, &shapes);
+            state.counts.len() - 1
+        };
+        Ok(Self { inner: Arc::new(Inner { shared, number, stages, program }) })
     }
 
     /// What the step will do: halos with the lines that ask for them, the plan, memory. Nothing runs.
@@ -90,9 +342,14 @@ impl Step {
         self.inner.shared.id
     }
 
-    /// The names of the kernels, each once.
+    pub(crate) fn number(&self) -> usize {
+        self.inner.number
+    }
+
+    /// The names of the kernels that update points, each once.
     pub(crate) fn kernels(&self) -> Vec<&'static str> {
-        self.inner.program.plan.kernels.iter().map(|kernel| kernel.name).collect()
+        let kernels = self.inner.program.plan.kernels.iter().filter(|kernel| !kernel.is_own());
+        kernels.map(|kernel| kernel.name).collect()
     }
 }
 
@@ -104,16 +361,15 @@ impl std::fmt::Debug for Step {
 
 /// An error if the kernel computes in a type that the device lacks.
 fn check_types(device: &dyn Device, kernel: &KernelDesc) -> Result<()> {
-    let fields = kernel.fields.iter().map(|field| field.ty);
-    let mut types = fields.chain(kernel.params.iter().map(|param| param.ty)).chain(kernel.outputs.iter().copied());
-    if device.info().fp64 || types.all(|ty| ty != ScalarType::F64) {
+    if device.info().fp64 || kernel.types().all(|ty| ty != ScalarType::F64) {
         return Ok(());
     }
     Err(Error::Unsupported {
         device: device.summary(),
         kernel: kernel.name.into(),
         reason:
-            "it computes in double precision (f64), which the device lacks: write the kernel for f32 or use the host"
+            "it computes in double precision (f64; sums of floats are added up in it), which the device lacks: write \
+                 the kernel for f32 or use the host"
                 .into(),
     })
 }

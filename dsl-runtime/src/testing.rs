@@ -1,12 +1,20 @@
 //! Kernels written by hand for the tests of this crate; programs get theirs from `#[stencil]`.
 
+mod folds;
 mod mixed;
 
 use crate::backend::host::BoxArgs;
 use crate::backend::reference::{PointArgs, View};
-use crate::kernel::{DeviceCode, FieldDesc, HostCode, KernelDesc, ParamDesc, Read, ScalarType};
+use crate::boundary::Faces;
+use crate::error::Result;
+use crate::geometry::Box3;
+use crate::halo::widest_range;
+use crate::kernel::{DeviceCode, FieldDesc, HostCode, KernelDesc, OutputDesc, ParamDesc, Read, ScalarType};
+use crate::layout::WHOLE;
 use crate::offset::{HERE, Offset, X, Y, Z};
+use crate::shape::Shape;
 
+pub(crate) use folds::{COPY, FOLDED, RELAX, SIZES, SPY, TALLY, check_parity, check_shift, run_folded};
 pub(crate) use mixed::{BUNDLE, CHECKED, MIXED, Nine, PLACES, mixed, run_mixed};
 
 const NO_CODE: DeviceCode =
@@ -17,7 +25,11 @@ const fn read(x: i32, y: i32, z: i32, line: u32) -> Read {
 }
 
 const fn field(name: &'static str, ty: ScalarType, reads: &'static [Read]) -> FieldDesc {
-    FieldDesc { name, ty, reads }
+    FieldDesc { name, ty, axes: WHOLE, reads }
+}
+
+const fn value(ty: ScalarType) -> OutputDesc {
+    OutputDesc::value(ty)
 }
 
 const SEVEN: &[Read] = &[
@@ -42,7 +54,7 @@ pub(crate) static HEAT: KernelDesc = KernelDesc {
         field("kappa", ScalarType::F64, SEVEN),
     ],
     params: &[ParamDesc { name: "beta", ty: ScalarType::F64 }],
-    outputs: &[ScalarType::F64],
+    outputs: &[value(ScalarType::F64)],
     loads: 15,
     flops: 26,
     bytes: 32,
@@ -62,16 +74,30 @@ fn heat(u: &View<'_, f64>, f: &View<'_, f64>, kappa: &View<'_, f64>, beta: f64) 
     u[HERE] + f[HERE] + beta * (flux(X) + flux(-X) + flux(Y) + flux(-Y) + flux(Z) + flux(-Z))
 }
 
-/// Calls `point` with the distance in cells of every point of the box from local cell (0, 0, 0).
-fn each(args: &BoxArgs<'_>, mut point: impl FnMut(isize)) {
-    let [nx, ny, nz] = args.size.map(|n| n as isize);
+/// Calls `row` with Y and Z of every row of the box.
+fn each_row(args: &BoxArgs<'_>, mut row: impl FnMut(isize, isize)) {
+    let [_, ny, nz] = args.size.map(|n| n as isize);
     for k in 0..nz {
-        for j in 0..ny {
-            for i in 0..nx {
-                point(args.lo[0] + i + (args.lo[1] + j) * args.sy + (args.lo[2] + k) * args.sz);
-            }
-        }
+        (0..ny).for_each(|j| row(args.lo[1] + j, args.lo[2] + k));
     }
+}
+
+/// The X of every point of a row that is updated.
+fn updated(args: &BoxArgs<'_>, y: isize, z: isize) -> impl Iterator<Item = isize> {
+    let parity = args.parity as isize;
+    let row = args.lo[0]..args.lo[0] + args.size[0] as isize;
+    row.filter(move |x| parity < 0 || (x + y + z) & 1 == parity)
+}
+
+/// The default range of a kernel on fields of one extent with fixed boundaries.
+pub(crate) fn plain_range(kernel: &KernelDesc, cells: [usize; 3]) -> Result<Box3> {
+    let shape = Shape { name: "f".into(), ty: ScalarType::F64, axes: [true; 3], cells, faces: Faces::default() };
+    widest_range(kernel, &vec![&shape; kernel.fields.len()], &shape.whole())
+}
+
+/// Calls `point` with the distance in cells of every point of the box that is updated from local cell (0, 0, 0).
+fn each(args: &BoxArgs<'_>, mut point: impl FnMut(isize)) {
+    each_row(args, |y, z| updated(args, y, z).for_each(|x| point(x + y * args.sy + z * args.sz)));
 }
 
 /// # Safety
@@ -107,7 +133,7 @@ pub(crate) static AVERAGE: KernelDesc = KernelDesc {
     line: 20,
     fields: &[field("a", ScalarType::F32, &neighbours())],
     params: &[],
-    outputs: &[ScalarType::F32],
+    outputs: &[value(ScalarType::F32)],
     loads: 27,
     flops: 27,
     bytes: 8,
@@ -157,7 +183,7 @@ pub(crate) static LOPSIDED: KernelDesc = KernelDesc {
         field("b", ScalarType::F64, &[read(0, 0, 0, 43)]),
     ],
     params: &[ParamDesc { name: "plus", ty: ScalarType::Bool }],
-    outputs: &[ScalarType::F64, ScalarType::F64],
+    outputs: &[value(ScalarType::F64), value(ScalarType::F64)],
     loads: 3,
     flops: 3,
     bytes: 32,
@@ -201,7 +227,7 @@ pub(crate) static BROKEN: KernelDesc = KernelDesc {
     line: 60,
     fields: &[field("a", ScalarType::F64, &[read(0, 0, 0, 61)])],
     params: &[],
-    outputs: &[ScalarType::F64],
+    outputs: &[value(ScalarType::F64)],
     loads: 1,
     flops: 0,
     bytes: 16,

@@ -8,13 +8,12 @@ use std::ops::ControlFlow;
 use ndarray::Array3;
 
 use crate::geometry::{Box3, Extent};
-use crate::halo::widest_range;
-use crate::testing::{AVERAGE, BROKEN, Folder, HEAT, LOPSIDED, noise};
+use crate::testing::{AVERAGE, BROKEN, Folder, HEAT, LOPSIDED, noise, plain_range};
 use crate::*;
 
 /// What `#[stencil]` makes of the heat kernel.
 fn heat(u: &Field<f64>, f: &Field<f64>, kappa: &Field<f64>, beta: f64) -> Call<f64> {
-    Call::new(&HEAT, vec![u.reference(), f.reference(), kappa.reference()], vec![beta.into()])
+    Call::new(&HEAT, vec![u.reference(), f.reference(), kappa.reference()], vec![argument(beta)])
 }
 
 fn average(a: &Field<f32>) -> Call<f32> {
@@ -22,7 +21,7 @@ fn average(a: &Field<f32>) -> Call<f32> {
 }
 
 fn lopsided(a: &Field<f64>, b: &Field<f64>, plus: bool) -> Call<(f64, f64)> {
-    Call::new(&LOPSIDED, vec![a.reference(), b.reference()], vec![plus.into()])
+    Call::new(&LOPSIDED, vec![a.reference(), b.reference()], vec![argument(plus)])
 }
 
 fn on(cells: [usize; 3], devices: &str) -> Simulation {
@@ -75,7 +74,7 @@ fn at(values: &Values, [x, y, z]: [i64; 3], [dx, dy, dz]: [i64; 3]) -> f64 {
 /// Updates `target` at the points of a kernel's widest range.
 fn update(target: &mut Values, kernel: &kernel::KernelDesc, value: impl Fn([i64; 3]) -> f64) {
     let (nz, ny, nx) = target.dim();
-    let range = widest_range(kernel, Extent::new([nx, ny, nz]).unwrap()).unwrap();
+    let range = plain_range(kernel, [nx, ny, nz]).unwrap();
     for ((k, j, i), cell) in target.indexed_iter_mut() {
         let point = [i as i64, j as i64, k as i64];
         if range.holds(point) {
@@ -245,11 +244,11 @@ fn mistakes_in_a_step_are_errors_that_name_the_field() {
     assert!(matches!(&error, Error::Foreign { what: "field", name } if name == "foreign"), "{error}");
     let error = fault(&|s| s.update((&u, &u), lopsided(&u, &v, true)));
     assert!(matches!(&error, Error::WrittenTwice { field, .. } if field == "u"), "{error}");
-    let wrong = |fields: Vec<FieldRef>, scalars: Vec<Argument>| Call::<f64>::new(&HEAT, fields, scalars);
-    let error = fault(&|s| s.update(&u, wrong(vec![u.reference()], vec![1.0.into()])));
+    let wrong = |fields: Vec<FieldRef>, scalars: Vec<Erased>| Call::<f64>::new(&HEAT, fields, scalars);
+    let error = fault(&|s| s.update(&u, wrong(vec![u.reference()], vec![argument(1.0)])));
     assert!(matches!(error, Error::Arguments { what: "fields", expected: 3, found: 1, .. }), "{error}");
     let error =
-        fault(&|s| s.update(&u, wrong(vec![u.reference(), v.reference(), single.reference()], vec![1.0.into()])));
+        fault(&|s| s.update(&u, wrong(vec![u.reference(), v.reference(), single.reference()], vec![argument(1.0)])));
     assert_eq!(error.to_string(), "`heat` wants f64 for parameter `kappa`, and field `single` holds f32");
     let error = fault(&|s| {
         s.update(&single, average(&single));
@@ -263,7 +262,7 @@ fn mistakes_in_a_step_are_errors_that_name_the_field() {
 
 /// A call whose Rust type isn't the kernel's.
 fn wrongly_single(u: &Field<f64>, v: &Field<f64>) -> Call<f32> {
-    Call::new(&HEAT, vec![u.reference(), u.reference(), v.reference()], vec![1.0.into()])
+    Call::new(&HEAT, vec![u.reference(), u.reference(), v.reference()], vec![argument(1.0)])
 }
 
 #[test]
@@ -305,8 +304,8 @@ fn after_a_failed_step_fields_are_not_handed_out() {
         let b = sim.field::<f64>("b").unwrap();
         let step = sim.step(|s| s.update(&b, Call::<f64>::new(&BROKEN, vec![a.reference()], Vec::new()))).unwrap();
         assert!(matches!(sim.run(&step, 3), Err(Error::Panicked { .. })));
-        assert!(matches!(b.read(), Err(Error::Stopped { steps: 0 })));
-        assert!(matches!(sim.run(&step, 3), Err(Error::Stopped { steps: 0 })));
+        assert!(matches!(b.read(), Err(Error::Stopped { steps: 0, checkpoint: None })));
+        assert!(matches!(sim.run(&step, 3), Err(Error::Stopped { steps: 0, checkpoint: None })));
     }
 }
 

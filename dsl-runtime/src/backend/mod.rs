@@ -16,8 +16,8 @@ use std::fmt;
 
 use crate::error::{Error, Result};
 use crate::geometry::Box3;
-use crate::kernel::{KernelDesc, ScalarType};
-use crate::layout::{Layout, Region, Strides};
+use crate::kernel::{FieldDesc, KernelDesc, Read, Role, ScalarType};
+use crate::layout::{Layout, ROWS, Region, Strides, WHOLE};
 
 /// Every back end, in the order in which they are listed.
 pub static BACKENDS: &[&dyn Backend] = &[&reference::Reference, &host::Host, &opencl::OpenCl, &cuda::Cuda, &hip::Hip];
@@ -130,12 +130,12 @@ impl QueueId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId(pub u64);
 
-/// A buffer and the place of local cell (0, 0, 0) in it, counted in cells.
+/// A buffer and the place in it from which cells are counted: that of local cell (0, 0, 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cells {
     /// The buffer.
     pub buffer: BufferId,
-    /// The index of local cell (0, 0, 0).
+    /// The index of local cell (0, 0, 0), or of the one that takes its place.
     pub origin: usize,
 }
 
@@ -144,11 +144,20 @@ pub struct Cells {
 pub struct Launch<'a> {
     /// The kernel.
     pub kernel: KernelId,
-    /// Where the results go, in the order of [`KernelDesc::outputs`]; no buffer of them is among `fields`, and none
-    /// occurs twice.
+    /// Where the results go, in the order of [`KernelDesc::outputs`]; no buffer occurs twice. What is folded goes to
+    /// buffers that extend along Y and Z ([`ROWS`]) and hold the type [`OutputDesc::stored`](crate::kernel::OutputDesc::stored); all others extend
+    /// along all axes.
+    ///
+    /// The buffer of a value may be among `fields` too if each cell that is written is read for its own point only: the
+    /// kernel reads the field at no displacement, or `parity` leaves out the points that it reads, or `shift` moves
+    /// all reads out of the range.
     pub outputs: &'a [Cells],
-    /// The fields, in the order of [`KernelDesc::fields`]; a buffer may occur more than once.
+    /// The fields, in the order of [`KernelDesc::fields`]; a buffer may occur more than once. Their origins are those of
+    /// their layouts moved by `shift` ([`Layout::shifted_origin`]).
     pub fields: &'a [Cells],
+    /// How far all fields are read from where the kernel says, in cells along X, Y and Z: the cells of a boundary
+    /// are filled this way.
+    pub shift: [i64; 3],
     /// The scalars, in the order of [`KernelDesc::params`]: the bits of the value in the low bytes; a `bool` is true
     /// unless all are 0.
     pub scalars: &'a [u64],
@@ -156,15 +165,17 @@ pub struct Launch<'a> {
     pub strides: Strides,
     /// The global index of local cell (0, 0, 0) along X, Y and Z.
     pub global: [i32; 3],
-    /// The points to update, in local coordinates. May be empty. The box and the footprint of the kernel around it
-    /// lie inside every buffer.
+    /// The points to update, in local coordinates. May be empty. The box lies inside the buffers of the results, and the
+    /// footprint of the kernel around it, moved by `shift`, inside those of the fields.
     pub range: Box3,
+    /// Which points of the range: all, or those whose local indices add up to an even (0) or an odd (1) number.
+    pub parity: Option<u8>,
 }
 
 impl Launch<'_> {
     /// Says what doesn't fit, given the layouts of the device's buffers: the number and types of the arguments, the
-    /// strides, the footprint around the range, and results that are used twice. A device calls it before it runs
-    /// anything.
+    /// strides, the footprint around the range, and buffers that are written and used a second time. A device calls it
+    /// before it runs anything.
     pub fn check(&self, kernel: &KernelDesc, layout: impl Fn(BufferId) -> Option<Layout>) -> Result<(), String> {
         let counts = [
             ("results", self.outputs.len(), kernel.outputs.len()),
@@ -174,10 +185,17 @@ impl Launch<'_> {
         if let Some((what, found, expected)) = counts.into_iter().find(|(_, found, expected)| found != expected) {
             return Err(format!("`{}` takes {expected} {what}, and {found} were given", kernel.name));
         }
-        let fits = |cells: &Cells, ty: ScalarType, needed: &Box3| {
+        if self.parity.is_some_and(|parity| parity > 1) {
+            return Err("the parity of a point is 0 or 1".into());
+        }
+        let fits = |cells: &Cells, (ty, axes): (ScalarType, [bool; 3]), shift: [i64; 3], needed: &Box3| {
             let layout = layout(cells.buffer).ok_or_else(|| format!("there is no buffer {}", cells.buffer.0))?;
-            let same = layout.ty == ty && layout.strides == self.strides && layout.origin == cells.origin;
-            if !same || !layout.cells.contains(needed) {
+            let same = layout.ty == ty
+                && layout.axes == axes
+                && layout.strides == self.strides
+                && layout.shifted_origin(shift) == cells.origin;
+            if !same || !layout.holds(needed) {
+                let needed = layout.along(needed);
                 return Err(format!(
                     "buffer {} doesn't hold the {ty} cells {needed} with these strides",
                     cells.buffer.0
@@ -185,19 +203,53 @@ impl Launch<'_> {
             }
             Ok(())
         };
-        for (cells, &ty) in self.outputs.iter().zip(kernel.outputs) {
-            fits(cells, ty, &self.range)?;
+        for (cells, output) in self.outputs.iter().zip(kernel.outputs) {
+            let axes = if output.role == Role::Value { WHOLE } else { ROWS };
+            fits(cells, (output.stored(), axes), [0; 3], &self.range)?;
+            if output.role != Role::Value && output.ty == ScalarType::Bool {
+                return Err(format!("`{}` folds truth values", kernel.name));
+            }
         }
         for (cells, field) in self.fields.iter().zip(kernel.fields) {
-            fits(cells, field.ty, &field.footprint(&self.range))?;
+            fits(cells, (field.ty, field.axes), self.shift, &self.footprint(field))?;
         }
+        self.check_aliases(kernel)
+    }
+
+    /// The cells of a field that are read.
+    fn footprint(&self, field: &FieldDesc) -> Box3 {
+        let part = field.footprint(&self.range);
+        let moved = |side: [i64; 3]| std::array::from_fn(|axis| side[axis].saturating_add(self.shift[axis]));
+        if part.is_empty() { part } else { Box3 { lo: moved(part.lo), hi: moved(part.hi) } }
+    }
+
+    /// An error if a buffer is written and used a second time in a way in which a point might read the new value of
+    /// another.
+    fn check_aliases(&self, kernel: &KernelDesc) -> Result<(), String> {
         for (number, cells) in self.outputs.iter().enumerate() {
-            let mut others = self.outputs[..number].iter().chain(self.fields);
-            if others.any(|other| other.buffer == cells.buffer) {
+            let is_folded = kernel.outputs[number].role != Role::Value;
+            let twice = self.outputs[..number].iter().any(|other| other.buffer == cells.buffer);
+            let read = self.fields.iter().zip(kernel.fields).filter(|(other, _)| other.buffer == cells.buffer);
+            let mut fields = read.map(|(_, field)| field);
+            if twice || fields.any(|field| is_folded || !self.may_be_in_place(field)) {
                 return Err(format!("buffer {} is written and used a second time", cells.buffer.0));
             }
         }
         Ok(())
+    }
+
+    /// Whether no point reads what the update of another writes, if a result is written to the memory of this field.
+    fn may_be_in_place(&self, field: &FieldDesc) -> bool {
+        let own = |offset: [i32; 3]| offset == [0; 3];
+        let skipped = |offset: [i32; 3]| offset.into_iter().fold(0, |sum, cells| sum ^ cells) & 1 == 1;
+        let in_place = |read: &Read| own(read.offset) || (self.parity.is_some() && skipped(read.offset));
+        let apart = self.footprint(field).intersection(&self.range).is_empty();
+        apart || (self.shift == [0; 3] && field.reads.iter().all(in_place))
+    }
+
+    /// Whether a result is written to the memory of a field.
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.outputs.iter().any(|to| self.fields.iter().any(|from| from.buffer == to.buffer))
     }
 }
 
@@ -239,7 +291,7 @@ pub trait Device: Send + Sync {
     /// Waits for the queue, then fills `data` with a box, rows without gaps.
     fn read(&self, queue: QueueId, from: Place<'_>, data: &mut [u8]) -> Result<()>;
 
-    /// Enqueues a copy between two boxes of the same shape that don't overlap.
+    /// Enqueues a copy between two boxes of the same shape, which may be in the same buffer but don't overlap.
     fn copy(&self, queue: QueueId, from: Place<'_>, to: Place<'_>) -> Result<()>;
 
     /// Makes a kernel ready to run, compiling it if need be; the same id for the same kernel.

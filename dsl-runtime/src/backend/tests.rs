@@ -4,8 +4,10 @@ use super::host::{Host, InstructionSet};
 use super::reference::Reference;
 use super::*;
 use crate::geometry::Extent;
-use crate::halo::widest_range;
-use crate::testing::{AVERAGE, BROKEN, CHECKED, HEAT, LOPSIDED, PLACES, noise, run_mixed};
+use crate::testing::{
+    AVERAGE, BROKEN, CHECKED, COPY, FOLDED, HEAT, LOPSIDED, PLACES, RELAX, SIZES, TALLY, check_parity, check_shift,
+    noise, plain_range, run_folded, run_mixed,
+};
 
 const QUEUE: QueueId = QueueId::COMPUTE;
 
@@ -20,7 +22,7 @@ fn devices() -> Vec<Box<dyn Device>> {
 
 fn layout(ty: ScalarType, cells: [usize; 3]) -> Layout {
     let strides = Strides::for_cells(cells, 4).unwrap();
-    Layout::new(ty, Extent::new(cells).unwrap().whole(), strides).unwrap()
+    Layout::new(ty, WHOLE, Extent::new(cells).unwrap().whole(), strides).unwrap()
 }
 
 fn bytes(count: usize, seed: u64) -> Vec<u8> {
@@ -115,6 +117,22 @@ fn copies_within_a_buffer_move_boxes_that_lie_apart() {
     }
 }
 
+#[test]
+fn boxes_of_one_buffer_may_interlock() {
+    for device in devices() {
+        let layout = layout(ScalarType::F64, [40, 30, 64]);
+        let buffer = device.alloc(&layout).unwrap();
+        let data = bytes(whole(&layout).bytes(), 9);
+        write(&*device, buffer, &layout, &data);
+        let columns = |lo: i64| layout.region(&Box3 { lo: [lo, 0, 0], hi: [lo + 20, 30, 64] }).unwrap();
+        device.copy(QUEUE, Place { buffer, region: &columns(20) }, Place { buffer, region: &columns(0) }).unwrap();
+        let found = read(&*device, buffer, &layout);
+        for (row, before) in found.chunks(40 * 8).zip(data.chunks(40 * 8)) {
+            assert!(row[..160] == before[160..] && row[160..] == before[160..], "{}", device.summary());
+        }
+    }
+}
+
 /// The buffers of a launch, filled with noise from 0 to 1.
 struct Made {
     outputs: Vec<(BufferId, Layout)>,
@@ -137,7 +155,7 @@ impl Made {
             write(device, buffer, &layout, &data);
             (buffer, layout)
         };
-        let outputs = kernel.outputs.iter().map(|&ty| make(ty)).collect();
+        let outputs = kernel.outputs.iter().map(|output| make(output.ty)).collect();
         Self { outputs, fields: kernel.fields.iter().map(|field| make(field.ty)).collect() }
     }
 
@@ -153,7 +171,9 @@ impl Made {
             scalars: &scalars,
             strides: self.fields[0].1.strides,
             global: [0; 3],
+            shift: [0; 3],
             range,
+            parity: None,
         };
         device.launch(QUEUE, &launch).and_then(|()| device.finish(QUEUE))
     }
@@ -168,7 +188,7 @@ fn every_device_gives_the_reference_bits_in_the_range_and_keeps_the_rest() {
     let devices = devices();
     for kernel in [&HEAT, &AVERAGE, &LOPSIDED] {
         for shape in [[3, 3, 3], [3, 1, 2], [4, 7, 3], [19, 33, 6], [67, 18, 17], [130, 3, 40]] {
-            let Ok(range) = widest_range(kernel, Extent::new(shape).unwrap()) else { continue };
+            let Ok(range) = plain_range(kernel, shape) else { continue };
             let mut inner = range;
             inner.hi[2] = range.lo[2] + 1;
             for range in [range, inner, Box3::EMPTY] {
@@ -213,7 +233,7 @@ fn refusal(result: Result<()>) -> String {
 fn launches_that_would_leave_a_buffer_or_alias_are_refused() {
     for device in devices() {
         let shape = [6, 5, 4];
-        let range = widest_range(&HEAT, Extent::new(shape).unwrap()).unwrap();
+        let range = plain_range(&HEAT, shape).unwrap();
         let device = &*device;
         let made = || Made::new(device, &HEAT, shape);
         assert!(made().launch(device, &HEAT, range).is_ok());
@@ -224,7 +244,7 @@ fn launches_that_would_leave_a_buffer_or_alias_are_refused() {
         check(made(), range.shifted([1, 0, 0]), "doesn't hold the f64 cells [1..7, 0..5, 0..4]");
         check(made(), range.shifted([0, 0, -1]), "doesn't hold");
         let mut aliased = made();
-        aliased.outputs[0] = aliased.fields[1];
+        aliased.outputs[0] = aliased.fields[0];
         check(aliased, range, "is written and used a second time");
         let mut short = made();
         short.fields.pop();
@@ -235,6 +255,180 @@ fn launches_that_would_leave_a_buffer_or_alias_are_refused() {
         let freed = made();
         device.free(freed.fields[2].0);
         check(freed, range, "there is no buffer");
+    }
+}
+
+#[test]
+fn every_device_folds_rows_to_the_reference_bits() {
+    let devices = devices();
+    for kernel in [&FOLDED, &TALLY, &RELAX] {
+        for n in SIZES {
+            for parity in [None, Some(0), Some(1)] {
+                let results: Vec<_> = devices.iter().map(|device| run_folded(&**device, kernel, n, parity)).collect();
+                for (device, result) in devices.iter().zip(&results) {
+                    assert!(*result == results[0], "{} {kernel:?} {n:?} {parity:?}", device.summary());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_reference_folds_the_points_of_a_row_that_are_updated() {
+    let device = Reference.open(0, &OpenOptions::default()).unwrap();
+    for n in SIZES {
+        for parity in [None, Some(0), Some(1)] {
+            let cells = run_folded(&*device, &TALLY, n, parity);
+            let [sums, least, a, b] = &cells[..] else { panic!("two results and two fields") };
+            let [sx, sy] = [n[0] + 4, n[1] + 4];
+            let words =
+                |bytes: &[u8]| bytes.chunks_exact(4).map(|b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]])).collect();
+            let (least, b): (Vec<u32>, Vec<u32>) = (words(least), words(b));
+            for (y, z) in (0..n[1]).flat_map(|y| (0..n[2]).map(move |z| (y, z))) {
+                let row = y + 2 + (z + 2) * sy;
+                let updated = (0..n[0]).filter(|x| parity.is_none_or(|parity| (x + y + z) % 2 == usize::from(parity)));
+                let cells: Vec<_> = updated.map(|x| x + 2 + row * sx).collect();
+                let sum: i64 = cells.iter().map(|&cell| i64::from(a[cell] as i8)).sum();
+                assert_eq!(sums[8 * row..8 * row + 8], sum.to_ne_bytes(), "{n:?} {parity:?} {y} {z}");
+                let expected = cells.iter().map(|&cell| b[cell]).min().unwrap_or(u32::MAX);
+                assert_eq!(least[row], expected, "{n:?} {parity:?} {y} {z}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_second_point_is_updated_in_place() {
+    for device in devices() {
+        SIZES.into_iter().for_each(|n| check_parity(&*device, n));
+    }
+}
+
+#[test]
+fn shifted_reads_fill_ghosts_of_the_field_itself() {
+    for device in devices() {
+        SIZES.into_iter().for_each(|n| check_shift(&*device, n));
+    }
+}
+
+/// Checks whether a kernel that writes the memory of its first field is allowed to.
+#[track_caller]
+fn check_in_place(kernel: &'static KernelDesc, shift: [i64; 3], parity: Option<u8>, range: Box3, allowed: bool) {
+    for device in devices() {
+        let cells = Box3 { lo: [-3; 3], hi: [9; 3] };
+        let strides = Strides::for_cells(cells.size(), 8).unwrap();
+        let make = |ty, axes| {
+            let layout = Layout::new(ty, axes, cells, strides).unwrap();
+            (device.alloc(&layout).unwrap(), layout)
+        };
+        let made: Vec<_> = kernel.fields.iter().map(|field| make(field.ty, field.axes)).collect();
+        let fields: Vec<_> = (made.iter())
+            .map(|(buffer, layout)| Cells { buffer: *buffer, origin: layout.shifted_origin(shift) })
+            .collect();
+        let outputs = kernel.outputs.iter().enumerate().map(|(number, output)| {
+            let axes = if output.role == Role::Value { WHOLE } else { ROWS };
+            let (buffer, layout) = if number == 0 { made[0] } else { make(output.stored(), axes) };
+            Cells { buffer, origin: layout.origin }
+        });
+        let launch = Launch {
+            kernel: device.load(kernel).unwrap(),
+            outputs: &outputs.collect::<Vec<_>>(),
+            fields: &fields,
+            shift,
+            scalars: &vec![0; kernel.params.len()],
+            strides,
+            global: [0; 3],
+            range,
+            parity,
+        };
+        let result = device.launch(QUEUE, &launch);
+        match result {
+            Ok(()) => assert!(allowed, "{kernel:?} {shift:?} {parity:?}"),
+            Err(Error::Driver { message, .. }) => {
+                assert!(!allowed && message.contains("is written and used a second time"), "{message}");
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn a_result_may_take_the_memory_of_a_field_where_no_point_reads_what_another_writes() {
+    static LEAPING: KernelDesc = KernelDesc {
+        fields: &[FieldDesc {
+            name: "u",
+            ty: ScalarType::F64,
+            axes: WHOLE,
+            reads: &[Read { offset: [1, -1, 0], line: 1 }, Read { offset: [0; 3], line: 1 }],
+        }],
+        ..COPY
+    };
+    let inner = Box3 { lo: [0; 3], hi: [6; 3] };
+    let face = Box3 { lo: [6, 0, 0], hi: [8, 6, 6] };
+    check_in_place(&COPY, [0; 3], None, inner, true);
+    check_in_place(&COPY, [0; 3], Some(1), inner, true);
+    check_in_place(&COPY, [1, 0, 0], None, inner, false);
+    check_in_place(&COPY, [1, 0, 0], Some(0), inner, false);
+    check_in_place(&COPY, [-2, 0, 0], None, face, true);
+    check_in_place(&COPY, [-1, 0, 0], None, face, false);
+    check_in_place(&RELAX, [0; 3], None, inner, false);
+    check_in_place(&RELAX, [0; 3], Some(0), inner, true);
+    check_in_place(&RELAX, [1, 0, 0], Some(0), inner, false);
+    check_in_place(&RELAX, [-3, 0, 0], None, face, true);
+    check_in_place(&RELAX, [-2, 0, 0], None, face, false);
+    check_in_place(&LEAPING, [0; 3], Some(0), inner, false);
+    check_in_place(&LEAPING, [0; 3], None, inner, false);
+    check_in_place(&FOLDED, [0; 3], None, inner, false);
+    check_in_place(&HEAT, [0; 3], Some(1), inner, true);
+}
+
+#[test]
+fn arguments_of_other_axes_and_origins_are_refused() {
+    let cells = Box3 { lo: [-2; 3], hi: [9; 3] };
+    let strides = Strides::for_cells(cells.size(), 4).unwrap();
+    for device in devices() {
+        let make = |ty, axes| {
+            let layout = Layout::new(ty, axes, cells, strides).unwrap();
+            Cells { buffer: device.alloc(&layout).unwrap(), origin: layout.origin }
+        };
+        let kernel = device.load(&FOLDED).unwrap();
+        let rows = |ty| make(ty, ROWS);
+        let outputs = [make(ScalarType::F32, WHOLE), rows(ScalarType::F64), rows(ScalarType::F32)];
+        let fields = [make(ScalarType::F32, WHOLE), make(ScalarType::F32, [true, false, false]), rows(ScalarType::F64)];
+        let whole = make(ScalarType::F32, WHOLE);
+        let launch = |outputs: &[Cells; 3], fields: &[Cells; 3], parity| {
+            let (range, shift) = (Box3 { lo: [0; 3], hi: [8; 3] }, [0; 3]);
+            let (scalars, global) = (&[0], [0; 3]);
+            device.launch(QUEUE, &Launch { kernel, outputs, fields, shift, scalars, strides, global, range, parity })
+        };
+        launch(&outputs, &fields, None).unwrap();
+        for parity in [2, 255] {
+            assert!(refusal(launch(&outputs, &fields, Some(parity))).contains("parity"));
+        }
+        let changed = |cells: &[Cells; 3], number: usize, to: Cells| {
+            let mut cells = *cells;
+            cells[number] = to;
+            cells
+        };
+        let moved = |cells: Cells| Cells { origin: cells.origin + 1, ..cells };
+        let cases = [
+            (changed(&outputs, 0, rows(ScalarType::F32)), fields),
+            (changed(&outputs, 1, rows(ScalarType::F32)), fields),
+            (changed(&outputs, 2, whole), fields),
+            (changed(&outputs, 1, moved(outputs[1])), fields),
+            (outputs, changed(&fields, 1, whole)),
+            (outputs, changed(&fields, 0, fields[1])),
+            (outputs, changed(&fields, 2, make(ScalarType::F64, [true, true, false]))),
+            (outputs, changed(&fields, 1, moved(fields[1]))),
+        ];
+        for (number, (outputs, fields)) in cases.iter().enumerate() {
+            let message = refusal(launch(outputs, fields, None));
+            assert!(message.contains("doesn't hold the"), "{number}: {message}");
+        }
+        let message = refusal(launch(&changed(&outputs, 1, fields[2]), &fields, None));
+        assert!(message.contains("is written and used a second time"), "{message}");
+        let message = refusal(launch(&changed(&outputs, 2, outputs[1]), &fields, None));
+        assert!(message.contains("doesn't hold the f32"), "{message}");
     }
 }
 
@@ -309,7 +503,9 @@ fn a_panic_names_the_point_in_the_grid_and_leaves_the_device_whole() {
         let range = Box3 { lo: [at, 1, 0], hi: [5, 4, 3] };
         let (outputs, fields) = ([cells(b), cells(c)], [cells(a)]);
         let (strides, global) = (layout.strides, [100, 200, 300]);
-        let launch = Launch { kernel, outputs: &outputs, fields: &fields, scalars: &[], strides, global, range };
+        let (shift, parity) = ([0; 3], None);
+        let launch =
+            Launch { kernel, outputs: &outputs, fields: &fields, shift, scalars: &[], strides, global, range, parity };
         device.launch(QUEUE, &launch)
     };
     let ones: Vec<u8> = (0..60).flat_map(|_| 1_i32.to_ne_bytes()).collect();
@@ -345,7 +541,7 @@ fn thread_counts_and_instruction_sets_that_cannot_be_served_are_errors() {
 #[test]
 fn memory_that_no_machine_has_is_an_error() {
     let cells = Box3 { lo: [0; 3], hi: [1 << 20, 1 << 20, 1 << 6] };
-    let layout = Layout::new(ScalarType::F64, cells, Strides::for_cells(cells.size(), 8).unwrap()).unwrap();
+    let layout = Layout::new(ScalarType::F64, WHOLE, cells, Strides::for_cells(cells.size(), 8).unwrap()).unwrap();
     for device in devices() {
         assert!(device.alloc(&layout).is_err(), "{}", device.summary());
     }

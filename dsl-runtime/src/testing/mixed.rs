@@ -1,12 +1,12 @@
 //! Kernels over every type of cell and scalar, for the tests of this crate.
 
-use super::{NO_CODE, each, field, noise, read};
+use super::{NO_CODE, each, field, noise, read, value};
 use crate::backend::host::BoxArgs;
 use crate::backend::reference::{PointArgs, View};
 use crate::backend::{Cells, Device, Launch, Place, QueueId};
 use crate::geometry::Box3;
-use crate::kernel::{DeviceCode, HostCode, KernelDesc, ParamDesc, ScalarType};
-use crate::layout::{Layout, Strides};
+use crate::kernel::{DeviceCode, HostCode, KernelDesc, OutputDesc, ParamDesc, ScalarType};
+use crate::layout::{Layout, Strides, WHOLE};
 use crate::offset::{HERE, X, Y, Z};
 use crate::source::Point;
 
@@ -16,6 +16,17 @@ pub(crate) type Nine = (f64, f32, i64, i32, i8, u64, u32, u8, bool);
 const fn param(name: &'static str, ty: ScalarType) -> ParamDesc {
     ParamDesc { name, ty }
 }
+
+/// A value of each type.
+const VALUES: [OutputDesc; 9] = {
+    let mut values = [value(ScalarType::F64); 9];
+    let mut n = 0;
+    while n < 9 {
+        values[n] = value(ScalarType::ALL[n]);
+        n += 1;
+    }
+    values
+};
 
 /// A field, a scalar and a result of each type, and the indices of the point. Each field is read at another offset.
 pub(crate) static MIXED: KernelDesc = KernelDesc {
@@ -45,7 +56,7 @@ pub(crate) static MIXED: KernelDesc = KernelDesc {
         param("sh", ScalarType::U8),
         param("sm", ScalarType::Bool),
     ],
-    outputs: &ScalarType::ALL,
+    outputs: &VALUES,
     loads: 9,
     flops: 3,
     bytes: 78,
@@ -145,7 +156,7 @@ const MIXED_SOURCE: &str = r"
     ulong ra_at, ulong rb_at, ulong rc_at, ulong rd_at, ulong re_at, ulong rf_at, ulong rg_at, ulong rh_at, \
     ulong rm_at, ulong a_at, ulong b_at, ulong c_at, ulong d_at, ulong e_at, ulong f_at, ulong g_at, ulong h_at, \
     ulong m_at, double sa, float sb, long sc, int sd, int se, ulong sf, uint sg, uint sh, uint sm, long sy, long sz, \
-    int lo_x, int lo_y, int lo_z, int n_x, int n_y, int n_z, int g_x, int g_y, int g_z
+    int lo_x, int lo_y, int lo_z, int n_x, int n_y, int n_z, int parity, int g_x, int g_y, int g_z
 #define POINT \
     const long p = (lo_x + x) + (lo_y + y) * sy + (lo_z + z) * sz; \
     const int i = g_x + lo_x + (int)x, j = g_y + lo_y + (int)y, k = g_z + lo_z + (int)z; \
@@ -190,7 +201,7 @@ pub(crate) fn run_mixed(device: &dyn Device, n: [usize; 3], global: [i32; 3]) ->
     let range = Box3 { lo: [0; 3], hi: n.map(|n| n as i64) };
     let stored = Box3 { lo: [-1, -2, -1], hi: range.hi.map(|hi| hi + 2) };
     let make = |(number, ty): (usize, ScalarType)| {
-        let layout = Layout::new(ty, stored, strides).unwrap();
+        let layout = Layout::new(ty, WHOLE, stored, strides).unwrap();
         let buffer = device.alloc(&layout).unwrap();
         let region = layout.region(&stored).unwrap();
         let mut random = noise(number as u64 + 1);
@@ -208,7 +219,8 @@ pub(crate) fn run_mixed(device: &dyn Device, n: [usize; 3], global: [i32; 3]) ->
     let cells: Vec<_> = made.iter().map(|(cells, _)| *cells).collect();
     let (outputs, fields) = cells.split_at(9);
     let kernel = device.load(&MIXED).unwrap();
-    let launch = Launch { kernel, outputs, fields, scalars: &SCALARS, strides, global, range };
+    let scalars = &SCALARS;
+    let launch = Launch { kernel, outputs, fields, shift: [0; 3], scalars, strides, global, range, parity: None };
     device.launch(QueueId::COMPUTE, &launch).unwrap();
     device.finish(QueueId::COMPUTE).unwrap();
     let results = made[..9].iter().map(|(cells, region)| {
@@ -243,7 +255,7 @@ pub(crate) static BUNDLE: KernelDesc = KernelDesc {
         field("f[2]", ScalarType::I32, &[read(0, 0, 0, 203)]),
     ],
     params: &[],
-    outputs: &[ScalarType::I32, ScalarType::I32, ScalarType::I32],
+    outputs: &[value(ScalarType::I32), value(ScalarType::I32), value(ScalarType::I32)],
     loads: 3,
     flops: 0,
     bytes: 24,
@@ -283,7 +295,7 @@ pub(crate) static CHECKED: KernelDesc = KernelDesc {
     line: 300,
     fields: &[field("a", ScalarType::I32, &[read(0, 0, 0, 301)])],
     params: &[],
-    outputs: &[ScalarType::I32, ScalarType::I32],
+    outputs: &[value(ScalarType::I32), value(ScalarType::I32)],
     loads: 1,
     flops: 0,
     bytes: 12,

@@ -1,7 +1,7 @@
 //! Simulations whose fields and scalars have every type, with several results, fields taken at once and indices.
 
 use super::*;
-use crate::testing::{BUNDLE, CHECKED, MIXED, Nine, mixed};
+use crate::testing::{BUNDLE, CHECKED, MIXED, Nine, mixed, plain_range};
 
 /// Nine fields, one of each type, in the order of [`kernel::ScalarType::ALL`].
 type Fields =
@@ -89,7 +89,17 @@ fn call(from: &Fields, scalars: Nine) -> Call<Nine> {
         from.8.reference(),
     ];
     let (a, b, c, d, e, f, g, h, m) = scalars;
-    let scalars = vec![a.into(), b.into(), c.into(), d.into(), e.into(), f.into(), g.into(), h.into(), m.into()];
+    let scalars = vec![
+        argument(a),
+        argument(b),
+        argument(c),
+        argument(d),
+        argument(e),
+        argument(f),
+        argument(g),
+        argument(h),
+        argument(m),
+    ];
     Call::new(&MIXED, fields, scalars)
 }
 
@@ -102,7 +112,7 @@ const SCALARS: Nine = (0.3, -1.5, -7_000_000_011, i32::MAX, -100, u64::MAX - 4, 
 /// The results of the kernel over its widest range; elsewhere what was there before.
 fn expected(from: &Arrays, mut to: Arrays) -> Arrays {
     let (nz, ny, nx) = from.0.dim();
-    let range = widest_range(&MIXED, Extent::new([nx, ny, nz]).unwrap()).unwrap();
+    let range = plain_range(&MIXED, [nx, ny, nz]).unwrap();
     for (k, j, i) in (0..nz).flat_map(|k| (0..ny).flat_map(move |j| (0..nx).map(move |i| (k, j, i)))) {
         if !range.holds([i as i64, j as i64, k as i64]) {
             continue;
@@ -217,8 +227,8 @@ fn a_panic_in_the_users_arithmetic_is_an_error_with_the_point_and_what_others_do
             }
             other => panic!("{other}"),
         }
-        assert!(matches!(to[0].read(), Err(Error::Stopped { steps: 0 })));
-        assert!(matches!(sim.run(&step, 1), Err(Error::Stopped { steps: 0 })));
+        assert!(matches!(to[0].read(), Err(Error::Stopped { steps: 0, checkpoint: None })));
+        assert!(matches!(sim.run(&step, 1), Err(Error::Stopped { steps: 0, checkpoint: None })));
         // The next simulation in the same process has nothing of it.
         let sim = on(cells, "reference");
         let a = sim.field_from("a", |_: Point| 6).unwrap();

@@ -1,12 +1,13 @@
 //! `polyhalo inspect`: what the stencils of a source file become.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use polyhalo_codegen::emit::{Code, CudaC, EMITTERS, Emitter, Target, text::ir};
-use polyhalo_codegen::front::{Compiled, SourceKernel, kernels_of_file};
+use polyhalo_codegen::front::{Compiled, SourceKernel, kernels_of_file, unbalanced};
 use polyhalo_codegen::ir::Axis;
 use polyhalo_codegen::offline::{Cache, Outcome, nvrtc};
 use polyhalo_codegen::{Diagnostic, analyse};
@@ -16,9 +17,9 @@ use crate::Failure;
 /// Arguments of `polyhalo inspect`.
 #[derive(Args)]
 pub(crate) struct Inspect {
-    /// A Rust source file with `#[stencil]` functions.
+    /// A Rust source file with `#[stencil]` functions or modules; `FILE:NAME` for one stencil of it.
     file: PathBuf,
-    /// Only the stencil of this name.
+    /// Only the stencil of this name: a function with all its instances (`lap`), or one instance (`lap_f32_2`).
     #[arg(long)]
     kernel: Option<String>,
     /// What to show besides the summary; may be given several times.
@@ -97,42 +98,67 @@ impl Show {
 }
 
 impl Inspect {
-    pub(crate) fn run(&self) -> Result<(), Failure> {
+    pub(crate) fn run(mut self) -> Result<(), Failure> {
+        self.split_name()?;
         let text = std::fs::read_to_string(&self.file)
             .map_err(|error| format!("can't read {}: {error}", self.file.display()))?;
-        let source = kernels_of_file(&text).map_err(|error| {
-            let at = error.span().start();
-            format!("{}:{}:{}: not Rust: {error}", self.file.display(), at.line, at.column + 1)
+        let source = kernels_of_file(&text).map_err(|error| match unbalanced(&text) {
+            Some(bracket) => format!("{}:{bracket}", self.file.display()),
+            None => {
+                let at = error.span().start();
+                format!("{}:{}:{}: not Rust: {error}", self.file.display(), at.line, at.column + 1)
+            }
         })?;
-        let chosen: Vec<&SourceKernel> = source
-            .kernels
-            .iter()
-            .filter(|kernel| self.kernel.as_ref().is_none_or(|name| *name == kernel.name))
-            .collect();
-        if chosen.is_empty() {
+        let chosen: Vec<&SourceKernel> = source.kernels.iter().filter(|kernel| self.is_chosen(kernel)).collect();
+        let mut mistakes = Mistakes::default();
+        if self.kernel.is_none() {
+            for refused in &source.mistakes {
+                mistakes.modules += 1;
+                mistakes.show(&self.file, &refused.diagnostics);
+            }
+        }
+        if chosen.is_empty() && mistakes.modules == 0 {
             return Err(self.nothing(&source.kernels).into());
         }
         if let Some(folder) = &self.out {
             std::fs::create_dir_all(folder).map_err(|error| format!("can't create {}: {error}", folder.display()))?;
         }
         let mut out = std::io::stdout().lock();
-        let mut refused = 0;
         let mut taken: Vec<String> = Vec::new();
         for kernel in chosen {
             let stem = free_stem(&kernel.name, &mut taken);
             match self.compile(kernel) {
                 Ok(compiled) => self.show(&mut out, kernel, &compiled, &text, &stem)?,
                 Err(diagnostics) => {
-                    refused += 1;
-                    diagnostics.iter().for_each(|diagnostic| eprintln!("error: {}:{diagnostic}", self.file.display()));
+                    mistakes.stencils.insert((kernel.line, kernel.function_name()));
+                    mistakes.show(&self.file, &diagnostics);
                 }
             }
         }
-        match refused {
-            0 => Ok(()),
-            1 => Err("one stencil does not compile".into()),
-            n => Err(format!("{n} stencils do not compile").into()),
+        match (mistakes.stencils.len(), mistakes.modules) {
+            (0, 0) => Ok(()),
+            (0, _) => Err("a module is wrong".into()),
+            (1, _) => Err("one stencil does not compile".into()),
+            (n, _) => Err(format!("{n} stencils do not compile").into()),
         }
+    }
+
+    /// Takes the name off `FILE:NAME`.
+    fn split_name(&mut self) -> Result<(), Failure> {
+        let given = self.file.to_string_lossy().into_owned();
+        let Some((file, name)) = given.rsplit_once(':').filter(|_| !self.file.exists()) else { return Ok(()) };
+        if file.is_empty() || name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+            return Ok(());
+        }
+        if let Some(kernel) = &self.kernel {
+            return Err(format!("two stencils are named: {name} after the file and --kernel {kernel}").into());
+        }
+        (self.file, self.kernel) = (PathBuf::from(file), Some(name.to_owned()));
+        Ok(())
+    }
+
+    fn is_chosen(&self, kernel: &SourceKernel) -> bool {
+        self.kernel.as_ref().is_none_or(|name| *name == kernel.name || *name == kernel.function_name())
     }
 
     fn nothing(&self, all: &[SourceKernel]) -> String {
@@ -141,7 +167,7 @@ impl Inspect {
         match (&self.kernel, names.is_empty()) {
             (_, true) => format!("{file} has no function with the attribute #[stencil]"),
             (Some(name), false) => format!("{file} has no stencil `{name}`; it has {}", names.join(", ")),
-            (None, false) => unreachable!("without --kernel every stencil is chosen"),
+            (None, false) => unreachable!("without a name every stencil is chosen"),
         }
     }
 
@@ -197,6 +223,26 @@ impl Inspect {
     }
 }
 
+/// What is wrong with a file, each place once: instances share their function, and kernels what their module has.
+#[derive(Default)]
+struct Mistakes {
+    /// Functions that don't compile, by line and name.
+    stencils: BTreeSet<(usize, String)>,
+    /// How many modules are wrong in themselves.
+    modules: usize,
+    shown: BTreeSet<(u32, u32)>,
+}
+
+impl Mistakes {
+    fn show(&mut self, file: &Path, diagnostics: &[Diagnostic]) {
+        let place = |diagnostic: &Diagnostic| (diagnostic.place.line, diagnostic.place.column);
+        for diagnostic in diagnostics.iter().filter(|diagnostic| !self.shown.contains(&place(diagnostic))) {
+            eprintln!("error: {}:{diagnostic}", file.display());
+        }
+        self.shown.extend(diagnostics.iter().map(place));
+    }
+}
+
 fn save(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
     std::fs::write(file, bytes).map_err(|error| format!("can't write {}: {error}", file.display()).into())
 }
@@ -235,7 +281,8 @@ fn form(show: Show, kernel: &SourceKernel, compiled: &Compiled, text: &str) -> R
 fn summary(file: &Path, source: &SourceKernel, compiled: &Compiled) -> String {
     let kernel = &compiled.kernel;
     let analysis = analyse(kernel);
-    let mut text = format!("stencil {} ({}:{})\n", kernel.name, file.display(), source.line);
+    let instance = if source.instance.is_empty() { String::new() } else { format!(" with {}", source.instance) };
+    let mut text = format!("stencil {}{instance} ({}:{})\n", kernel.name, file.display(), source.line);
     let mut line = |args: std::fmt::Arguments<'_>| writeln!(text, "{args}").expect("a string takes everything");
     for (id, field) in kernel.fields.enumerate() {
         let footprint = &analysis.footprints[id.index()];

@@ -4,13 +4,15 @@ use std::fmt;
 
 /// One box of points for a native kernel.
 ///
-/// All pointers point at local cell (0, 0, 0) of their buffer; the cell (i, j, k) is `i + j * sy + k * sz` cells
-/// further.
+/// All pointers point at local cell (0, 0, 0) of their buffer. In a field that extends along all axes the cell (i, j, k)
+/// is `i + j * sy + k * sz` cells further; see [`Layout`](crate::layout::Layout) for the others. What is folded over
+/// a row is stored as a field along Y and Z is.
 ///
 /// # Safety
 /// Whoever calls a kernel promises: every point of the box lies in every result's buffer; the box grown by a field's
-/// footprint lies in that field's buffer; the types are those of the descriptor; no result overlaps a field or
-/// another result; nothing else writes to these cells during the call.
+/// footprint lies in that field's buffer; the types are those of the descriptor; no two results overlap; a cell of a
+/// result that is also read belongs to the point that reads it, or to a point that isn't updated; nothing else writes to
+/// these cells during the call.
 #[derive(Clone, Copy, Debug)]
 pub struct BoxArgs<'a> {
     /// The results, in the order of the descriptor.
@@ -27,6 +29,8 @@ pub struct BoxArgs<'a> {
     pub lo: [isize; 3],
     /// Points along X, Y and Z; none of them is zero.
     pub size: [usize; 3],
+    /// The points that are updated: all (-1), or those whose local indices add up to an even (0) or an odd (1) number.
+    pub parity: i32,
     /// The global index of local cell (0, 0, 0) along X, Y and Z.
     pub global: [i32; 3],
     /// How many cells ahead memory is asked for before it is needed; 0 for not at all.

@@ -300,9 +300,8 @@ impl Device for HostDevice {
         if !from.region.same_shape(to.region) {
             return Err(self.misuse("copy", "the boxes have different shapes"));
         }
-        let apart =
-            from.buffer != to.buffer || from.region.end() <= to.region.offset || to.region.end() <= from.region.offset;
-        // SAFETY: `address` checked the rows of both; they are shared out only when they can't overlap.
+        let apart = from.buffer != to.buffer || !from.region.meets(to.region);
+        // SAFETY: `address` checked the rows of both; they are shared out only when they don't overlap.
         unsafe { self.copy_rows(source, from.region, target, to.region, apart) }
     }
 
@@ -322,17 +321,18 @@ impl Device for HostDevice {
             .ok_or_else(|| self.misuse("launch", format!("there is no kernel {}", launch.kernel.0)))?;
         let layout = |buffer| state.buffers.get(&buffer).map(|(_, layout)| *layout);
         launch.check(kernel, layout).map_err(|message| self.misuse("launch", message))?;
+        // An origin that is moved may lie outside the buffer.
         let address = |cells: &super::Cells| {
             let (block, layout) = &state.buffers[&cells.buffer];
-            // SAFETY: the origin is a cell of the buffer, or the end of it when there are no cells.
-            unsafe { block.base().add(cells.origin * layout.ty.bytes()) }
+            block.base().wrapping_add(cells.origin.wrapping_mul(layout.ty.bytes()))
         };
         let outputs: Vec<_> = launch.outputs.iter().map(|cells| Address(address(cells))).collect();
         let fields: Vec<_> = launch.fields.iter().map(|cells| Address(address(cells))).collect();
         let parts = thread_boxes(&launch.range, self.pool.threads());
         let native = self.native(kernel);
-        let in_place = launch.outputs.iter().any(|to| launch.fields.iter().any(|from| from.buffer == to.buffer));
-        let sweep = Sweep::new(kernel, &launch.range, in_place, &self.caches);
+        // Memory past the caches is for lines that are written whole and weren't read.
+        let partly = launch.is_in_place() || launch.parity.is_some();
+        let sweep = Sweep::new(kernel, &launch.range, launch.strides.row, partly, &self.caches);
         let work = |number: usize| {
             let outputs: Vec<_> = outputs.iter().map(Address::get).collect();
             let fields: Vec<_> = fields.iter().map(|field| field.get().cast_const()).collect();
@@ -345,12 +345,13 @@ impl Device for HostDevice {
                     sz: launch.strides.plane as isize,
                     lo: tile.lo.map(|cell| cell as isize),
                     size: tile.size(),
+                    parity: launch.parity.map_or(-1, i32::from),
                     global: launch.global,
                     ahead: sweep.ahead,
                     stream: sweep.stream,
                 };
-                // SAFETY: `check` made sure of types, footprints and that results are used once; tiles are disjoint,
-                // and the state is locked. The instruction set was found to be there when the device was opened.
+                // SAFETY: `check` made sure of types, footprints and that no point reads what another writes; tiles are
+                // disjoint and hold whole rows, and the state is locked. The instruction set was found to be there when the device was opened.
                 unsafe { native(&args) };
             }
             if sweep.stream {

@@ -1,4 +1,7 @@
-//! What native kernels call: prefetches and stores past the caches. Each compiles to a few instructions or to nothing.
+//! What native kernels call: prefetches, stores past the caches and folds of rows. Each compiles to a few instructions or
+//! to nothing.
+
+pub use crate::reduction::{Accumulator, Largest, Least, Total};
 
 /// Asks for the cache line of an address, which may be any address at all.
 #[inline(always)]
@@ -16,25 +19,86 @@ pub fn prefetch<T>(address: *const T) {
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Copies `count` values to memory that a kernel writes; with `stream` past the caches where the target is aligned
-/// for it.
+/// Copies `count` values to memory that a kernel writes; with `stream` past the caches, line by line.
 ///
 /// # Safety
 /// `from` is valid for reading and `to` for writing `count` values, and they don't overlap.
 #[inline(always)]
 pub unsafe fn store<T: Copy>(to: *mut T, from: *const T, count: usize, stream: bool) {
-    let line = LINE / size_of::<T>();
-    let lines = if to.cast::<u8>().align_offset(LINE) == 0 { count / line } else { 0 };
-    let mut done = 0;
-    // SAFETY: all accesses lie within `count` values of each pointer.
+    let (to, from, bytes) = (to.cast::<u8>(), from.cast::<u8>(), count * size_of::<T>());
+    // SAFETY: all accesses lie within `bytes` bytes of each pointer.
     unsafe {
-        if stream {
-            while done < lines * line {
-                stream_line(to.add(done).cast(), from.add(done).cast());
-                done += line;
-            }
+        if !(to as usize | bytes).is_multiple_of(LINE) {
+            store_ragged(to, from, bytes, stream);
+            return;
         }
-        std::ptr::copy_nonoverlapping(from.add(done), to.add(done), count - done);
+        let mut done = 0;
+        while done < bytes {
+            if stream {
+                stream_line(to.add(done), from.add(done));
+            } else {
+                to.add(done).cast::<[u8; LINE]>().write(from.add(done).cast::<[u8; LINE]>().read());
+            }
+            done += LINE;
+            // Without it the compiler would make a call of a function out of a loop over lines.
+            std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
+        }
+    }
+}
+
+/// [`store`] where the first or the last line is written in part.
+///
+/// # Safety
+/// `bytes` bytes are valid at both addresses, and they don't overlap.
+#[inline(never)]
+unsafe fn store_ragged(to: *mut u8, from: *const u8, bytes: usize, stream: bool) {
+    // SAFETY: all accesses lie within `bytes` bytes of each pointer.
+    unsafe {
+        let head = to.align_offset(LINE).min(bytes);
+        let mut done = store_part(to, from, head);
+        while done + LINE <= bytes {
+            if stream {
+                stream_line(to.add(done), from.add(done));
+            } else {
+                to.add(done).cast::<[u8; LINE]>().write(from.add(done).cast::<[u8; LINE]>().read());
+            }
+            done += LINE;
+            std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
+        }
+        store_part(to.add(done), from.add(done), bytes - done);
+    }
+}
+
+/// Copies less than a line: its half, its quarter and so on.
+///
+/// # Safety
+/// So many bytes, less than `LINE`, are valid at both addresses, and they don't overlap.
+#[inline(always)]
+unsafe fn store_part(to: *mut u8, from: *const u8, bytes: usize) -> usize {
+    let mut done = 0;
+    macro_rules! part {
+        ($($size:literal)+) => {$(
+            if bytes & $size != 0 {
+                // SAFETY: the sizes add up to the bytes.
+                unsafe { to.add(done).cast::<[u8; $size]>().write(from.add(done).cast::<[u8; $size]>().read()) };
+                done += $size;
+            }
+        )+};
+    }
+    part!(32 16 8 4 2 1);
+    done
+}
+
+/// Copies every second one of `count` values, number `first` being the first one, to its place in memory that a kernel
+/// writes; the others stay as they are.
+///
+/// # Safety
+/// As for [`store`].
+#[inline(never)]
+pub unsafe fn store_alternate<T: Copy>(to: *mut T, from: *const T, count: usize, first: usize) {
+    for i in (first..count).step_by(2) {
+        // SAFETY: less than `count`.
+        unsafe { *to.add(i) = *from.add(i) };
     }
 }
 
@@ -93,6 +157,22 @@ mod tests {
     fn a_store_writes_its_values_and_no_others() {
         check::<f64>();
         check::<f32>();
+    }
+
+    #[test]
+    fn an_alternate_store_writes_every_second_value() {
+        let from: Vec<i32> = (1..=100).collect();
+        for count in [0, 1, 2, 7, 8, 33] {
+            for first in [0, 1] {
+                let mut to = vec![0; 40];
+                // SAFETY: both ranges lie in their vectors.
+                unsafe { store_alternate(to.as_mut_ptr(), from.as_ptr(), count, first) };
+                for (i, &value) in to.iter().enumerate() {
+                    let expected = if i < count && i % 2 == first { from[i] } else { 0 };
+                    assert_eq!(value, expected, "{count} {first} {i}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use super::cache::Caches;
 use crate::geometry::Box3;
-use crate::kernel::KernelDesc;
+use crate::kernel::{FieldDesc, KernelDesc, Role};
+use crate::layout::WHOLE;
 
-/// How far ahead memory is asked for. Measured: 2 to 4 KB are about equally good.
-const AHEAD_BYTES: usize = 3 << 10;
+/// About how far ahead memory is asked for. Measured: 2 to 4 KB are about equally good.
+const AHEAD_BYTES: usize = 5 << 9;
 
 /// Fewer rows in a tile would read the rows around it too often.
 const LEAST_ROWS: usize = 4;
@@ -23,49 +24,68 @@ pub(super) struct Sweep {
 }
 
 impl Sweep {
-    /// The sweep of a kernel over `range` by the threads that have these caches. `in_place` says that a result's memory is also a
-    /// field's, and so is in a cache when it is written.
-    pub(super) fn new(kernel: &KernelDesc, range: &Box3, in_place: bool, caches: &Caches) -> Self {
+    /// The sweep of a kernel over `range` by the threads that have these caches; there are `row` cells from one row to
+    /// the next. `partly` says that lines of results may be in a cache when they are written, or are written in part: a
+    /// result's memory is also a field's, or not all points are updated.
+    pub(super) fn new(kernel: &KernelDesc, range: &Box3, row: usize, partly: bool, caches: &Caches) -> Self {
         let bytes = usize::try_from(range.points()).unwrap_or(usize::MAX).saturating_mul(point_bytes(kernel));
-        let widest = kernel.fields.iter().filter(|field| !field.reads.is_empty()).map(|field| field.ty.bytes()).max();
+        let widest = read(kernel).map(|field| field.ty.bytes()).max();
         let held = bytes <= caches.last_bytes / 2;
         Self {
             tile_rows: tile_rows(kernel, range, caches),
-            ahead: if held { 0 } else { widest.map_or(0, |widest| (AHEAD_BYTES / widest) as isize) },
-            stream: !in_place && bytes > caches.last_bytes,
+            ahead: if held { 0 } else { widest.map_or(0, |widest| ahead(widest, row) as isize) },
+            stream: !partly && bytes > caches.last_bytes,
         }
     }
 }
 
+/// How many cells ahead memory is asked for, of which the widest have so many bytes: whole rows unless these are long, so
+/// that what lies between rows isn't asked for in place of what is needed.
+fn ahead(bytes: usize, row: usize) -> usize {
+    let cells = AHEAD_BYTES / bytes;
+    let rows = (cells + row / 2) / row.max(1);
+    if rows == 0 { cells } else { rows * row }
+}
+
+/// The fields that are read and have a cell for every point; others have next to none.
+fn read(kernel: &KernelDesc) -> impl Iterator<Item = &'static FieldDesc> {
+    kernel.fields.iter().filter(|field| !field.reads.is_empty() && field.axes == WHOLE)
+}
+
+/// The bytes of a point in all results that have a value for every point.
+fn result_bytes(kernel: &KernelDesc) -> usize {
+    let values = kernel.outputs.iter().filter(|output| output.role == Role::Value);
+    values.map(|output| output.ty.bytes()).sum()
+}
+
 /// The bytes of all fields and results, for each point.
 fn point_bytes(kernel: &KernelDesc) -> usize {
-    let fields = kernel.fields.iter().filter(|field| !field.reads.is_empty()).map(|field| field.ty.bytes());
-    fields.chain(kernel.outputs.iter().map(|ty| ty.bytes())).sum()
+    read(kernel).map(|field| field.ty.bytes()).sum::<usize>() + result_bytes(kernel)
 }
 
 /// As many rows as fill half of a thread's second-level cache with the planes that are in use at a time.
 fn tile_rows(kernel: &KernelDesc, range: &Box3, caches: &Caches) -> usize {
     let [cells, rows, _] = range.size();
     let planes = |halo: [[u32; 2]; 3]| halo[2].into_iter().map(|planes| planes as usize).sum::<usize>() + 1;
-    let read = || kernel.fields.iter().filter(|field| !field.reads.is_empty());
-    if read().all(|field| planes(field.halo()) == 1) {
+    if read(kernel).all(|field| planes(field.halo()) == 1) {
         // Nothing is read again from another plane.
         return rows.max(1);
     }
-    let fields = read().map(|field| planes(field.halo()) * field.ty.bytes());
-    let in_use = fields.chain(kernel.outputs.iter().map(|ty| ty.bytes())).sum::<usize>().saturating_mul(cells);
+    let fields = read(kernel).map(|field| planes(field.halo()) * field.ty.bytes()).sum::<usize>();
+    let in_use = (fields + result_bytes(kernel)).saturating_mul(cells);
     (caches.own_bytes / 2 / in_use.max(1)).clamp(LEAST_ROWS, rows.max(LEAST_ROWS))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{AVERAGE, BROKEN, HEAT, LOPSIDED};
+    use crate::testing::{AVERAGE, BROKEN, FOLDED, HEAT, LOPSIDED, TALLY};
 
     const CACHES: Caches = Caches { own_bytes: 1 << 20, last_bytes: 32 << 20 };
 
     fn sweep(kernel: &KernelDesc, size: [i64; 3]) -> Sweep {
-        Sweep::new(kernel, &Box3 { lo: [1; 3], hi: size.map(|cells| cells + 1) }, false, &CACHES)
+        let row = size[0] as usize + 8;
+        Sweep::new(kernel, &Box3 { lo: [1; 3], hi: size.map(|cells| cells + 1) }, row, false, &CACHES)
     }
 
     #[test]
@@ -88,10 +108,12 @@ mod tests {
     #[test]
     fn memory_is_asked_for_ahead_where_caches_do_not_hold_all() {
         let ahead = |kernel, size| sweep(kernel, size).ahead;
-        assert_eq!(ahead(&HEAT, [256, 256, 256]), 384);
-        assert_eq!(ahead(&AVERAGE, [256, 256, 256]), 768);
+        // One, two and four rows, then less than the half of one.
+        assert_eq!(ahead(&HEAT, [256, 256, 256]), 264);
+        assert_eq!(ahead(&AVERAGE, [256, 256, 256]), 2 * 264);
         assert_eq!(ahead(&HEAT, [64, 64, 128]), 0);
-        assert_eq!(ahead(&HEAT, [64, 64, 129]), 384);
+        assert_eq!(ahead(&HEAT, [64, 64, 129]), 4 * 72);
+        assert_eq!(ahead(&HEAT, [633, 64, 64]), 320);
     }
 
     #[test]
@@ -99,13 +121,22 @@ mod tests {
         let stream = |size| sweep(&HEAT, size).stream;
         assert!(!stream([64, 128, 128]) && stream([65, 128, 128]));
         let range = Box3 { lo: [0; 3], hi: [256; 3] };
-        assert!(!Sweep::new(&HEAT, &range, true, &CACHES).stream);
+        assert!(!Sweep::new(&HEAT, &range, 264, true, &CACHES).stream);
         assert!(stream([1 << 20, 1 << 20, 1 << 20]));
     }
 
     #[test]
+    fn folds_and_fields_of_fewer_axes_take_no_room() {
+        // A value, a whole field; neither the sum and the largest value nor the fields along X and along Y and Z.
+        assert_eq!(point_bytes(&FOLDED), 8);
+        assert_eq!(point_bytes(&TALLY), 5);
+        let sweep = sweep(&FOLDED, [512, 512, 512]);
+        assert_eq!((sweep.tile_rows, sweep.ahead, sweep.stream), (512, 520, true));
+    }
+
+    #[test]
     fn nothing_to_do_is_no_fault() {
-        let sweep = Sweep::new(&HEAT, &Box3::EMPTY, false, &CACHES);
+        let sweep = Sweep::new(&HEAT, &Box3::EMPTY, 0, false, &CACHES);
         assert_eq!(sweep, Sweep { tile_rows: LEAST_ROWS, ahead: 0, stream: false });
     }
 }

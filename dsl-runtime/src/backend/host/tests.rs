@@ -4,16 +4,19 @@ use super::*;
 use crate::backend::Cells;
 use crate::backend::reference::Reference;
 use crate::geometry::Extent;
-use crate::halo::widest_range;
 use crate::kernel::ScalarType;
-use crate::layout::Strides;
-use crate::testing::{AVERAGE, HEAT, noise};
+use crate::layout::{Strides, WHOLE};
+use crate::testing::{
+    AVERAGE, FOLDED, HEAT, RELAX, SIZES, SPY, TALLY, check_parity, check_shift, noise, plain_range, run_folded,
+};
 
 /// The native code that the emitter writes for these kernels, from the golden files.
 #[expect(unreachable_pub, reason = "the text is made for programs")]
 mod emitted {
     pub(super) mod heat {
-        use crate::backend::host::{BoxArgs, support::prefetch, support::store};
+        use crate::backend::host::BoxArgs;
+        #[allow(unused_imports, reason = "which of them it needs is up to the emitter")]
+        use crate::backend::host::support::{Accumulator, Largest, Least, Total, prefetch, store, store_alternate};
         use crate::kernel::HostCode;
         include!("../../../../tests/golden/heat/host.rs");
     }
@@ -35,7 +38,7 @@ const CACHES: [Caches; 5] = [
 #[test]
 fn the_caches_of_these_tests_lead_to_every_kind_of_sweep() {
     let range = Box3 { lo: [1; 3], hi: [63, 32, 8] };
-    let sweeps = CACHES.map(|caches| Sweep::new(&EMITTED_HEAT, &range, false, &caches));
+    let sweeps = CACHES.map(|caches| Sweep::new(&EMITTED_HEAT, &range, 72, false, &caches));
     assert_eq!(sweeps.map(|sweep| sweep.stream), [true, true, true, false, false]);
     assert_eq!(sweeps.map(|sweep| sweep.ahead != 0), [true, true, true, true, false]);
     assert_eq!(sweeps.map(|sweep| sweep.tile_rows), [4, 4, 7, 7, 31]);
@@ -50,11 +53,11 @@ fn host(threads: usize, set: InstructionSet, caches: Caches) -> Box<dyn Device> 
 /// The results of a launch on noise over the widest range, as bytes.
 fn results(device: &dyn Device, kernel: &'static KernelDesc, cells: [usize; 3]) -> Option<Vec<Vec<u8>>> {
     let extent = Extent::new(cells).unwrap();
-    let range = widest_range(kernel, extent).ok()?;
+    let range = plain_range(kernel, cells).ok()?;
     let strides = Strides::for_cells(cells, 4).unwrap();
     let mut seed = 0;
     let mut made = |ty: ScalarType| {
-        let layout = Layout::new(ty, extent.whole(), strides).unwrap();
+        let layout = Layout::new(ty, WHOLE, extent.whole(), strides).unwrap();
         let buffer = device.alloc(&layout).unwrap();
         seed += 1;
         let mut random = noise(seed);
@@ -67,7 +70,7 @@ fn results(device: &dyn Device, kernel: &'static KernelDesc, cells: [usize; 3]) 
         device.write(QueueId::COMPUTE, Place { buffer, region: &region }, &data).unwrap();
         (Cells { buffer, origin: layout.origin }, region)
     };
-    let outputs: Vec<_> = kernel.outputs.iter().map(|&ty| made(ty)).collect();
+    let outputs: Vec<_> = kernel.outputs.iter().map(|output| made(output.ty)).collect();
     let fields: Vec<_> = kernel.fields.iter().map(|field| made(field.ty)).collect();
     let cells = |made: &[(Cells, Region)]| made.iter().map(|(cells, _)| *cells).collect::<Vec<_>>();
     let launch = Launch {
@@ -77,7 +80,9 @@ fn results(device: &dyn Device, kernel: &'static KernelDesc, cells: [usize; 3]) 
         scalars: &vec![0.03_f64.to_bits(); kernel.params.len()],
         strides,
         global: [0; 3],
+        shift: [0; 3],
         range,
+        parity: None,
     };
     device.launch(QueueId::COMPUTE, &launch).unwrap();
     device.finish(QueueId::COMPUTE).unwrap();
@@ -112,12 +117,54 @@ fn no_sweep_changes_a_bit() {
 }
 
 #[test]
+fn no_sweep_changes_a_fold_or_touches_a_point_that_is_left_out() {
+    let reference = Reference.open(0, &OpenOptions::default()).unwrap();
+    for (caches, threads) in CACHES.into_iter().zip([1, 2, 3, 5, 2]) {
+        let device = host(threads, InstructionSet::best(), caches);
+        for n in SIZES {
+            for kernel in [&FOLDED, &TALLY, &RELAX] {
+                for parity in [None, Some(0), Some(1)] {
+                    let expected = run_folded(&*reference, kernel, n, parity);
+                    let found = run_folded(&*device, kernel, n, parity);
+                    assert!(found == expected, "{kernel:?} {n:?} {parity:?} {caches:?} {threads} threads");
+                }
+            }
+            check_parity(&*device, n);
+            check_shift(&*device, n);
+        }
+    }
+}
+
+#[test]
+fn lines_that_are_written_in_part_or_were_read_do_not_go_past_the_caches() {
+    let device = host(2, InstructionSet::Baseline, CACHES[0]);
+    let cells = Box3 { lo: [0; 3], hi: [9, 4, 3] };
+    let layout = Layout::new(ScalarType::F64, WHOLE, cells, Strides::for_cells(cells.size(), 8).unwrap()).unwrap();
+    let [a, b] = [(); 2].map(|()| Cells { buffer: device.alloc(&layout).unwrap(), origin: layout.origin });
+    let kernel = device.load(&SPY).unwrap();
+    let streams = |from: Cells, parity: Option<u8>| {
+        let (outputs, fields, global, shift) = (&[b], &[from], [0; 3], [0; 3]);
+        let strides = layout.strides;
+        let launch = Launch { kernel, outputs, fields, shift, scalars: &[], strides, global, range: cells, parity };
+        device.launch(QueueId::COMPUTE, &launch).unwrap();
+        let region = layout.region(&cells).unwrap();
+        let mut data = vec![0; region.bytes()];
+        device.read(QueueId::COMPUTE, Place { buffer: b.buffer, region: &region }, &mut data).unwrap();
+        let point = if parity == Some(1) { 8 } else { 0 };
+        f64::from_ne_bytes(data[point..point + 8].try_into().unwrap()) == 1.0
+    };
+    assert!(streams(a, None));
+    assert_eq!([streams(b, None), streams(a, Some(0)), streams(a, Some(1)), streams(b, Some(0))], [false; 4]);
+}
+
+#[test]
 fn copies_past_the_caches_are_copies() {
     for caches in CACHES {
         let device = host(2, InstructionSet::Baseline, caches);
         for cells in [[1, 1, 1], [7, 3, 2], [1000, 40, 3], [300_001, 1, 1]] {
             let extent = Extent::new(cells).unwrap();
-            let layout = Layout::new(ScalarType::F32, extent.whole(), Strides::for_cells(cells, 4).unwrap()).unwrap();
+            let layout =
+                Layout::new(ScalarType::F32, WHOLE, extent.whole(), Strides::for_cells(cells, 4).unwrap()).unwrap();
             let (a, b) = (device.alloc(&layout).unwrap(), device.alloc(&layout).unwrap());
             let mut random = noise(3);
             let region = layout.region(&layout.cells).unwrap();

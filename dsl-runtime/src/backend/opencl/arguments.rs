@@ -1,27 +1,16 @@
-//! From a launch to the arguments of a kernel, and whether the kernel stays inside its buffers with them.
+//! From a launch to the arguments of a kernel.
 
 use super::call::{Called, Kernel, Memory};
-use crate::backend::{Cells, Launch};
+use crate::backend::Launch;
 use crate::geometry::Box3;
 use crate::kernel::{KernelDesc, ScalarType};
-
-/// Whether all cells of a launch's range, moved by `offset`, lie in the buffer of `bytes` bytes that `cells` names.
-pub(super) fn covers(bytes: usize, cells: &Cells, ty: ScalarType, launch: &Launch<'_>, offset: [i32; 3]) -> bool {
-    let strides = [1, launch.strides.row, launch.strides.plane];
-    let index = |corner: [i64; 3], inward: i128| {
-        let along =
-            (0..3).map(|axis| (i128::from(corner[axis]) + i128::from(offset[axis]) - inward) * strides[axis] as i128);
-        cells.origin as i128 + along.sum::<i128>()
-    };
-    let count = (bytes / ty.bytes()) as i128;
-    index(launch.range.lo, 0) >= 0 && index(launch.range.hi, 1) < count
-}
 
 /// The integers of a launch, as wide as kernels want them.
 pub(super) struct Numbers {
     strides: [i64; 2],
     lo: [i32; 3],
     points: [i32; 3],
+    parity: i32,
 }
 
 impl Numbers {
@@ -32,11 +21,12 @@ impl Numbers {
         let (Box3 { lo, hi }, size) = (launch.range, launch.range.size().map(|points| points as i64));
         let fits = (lo.iter().all(|&lo| lo >= -MOST)) && hi.iter().chain(&size).all(|&n| n <= MOST);
         let strides = [i64::try_from(launch.strides.row).ok()?, i64::try_from(launch.strides.plane).ok()?];
-        fits.then(|| Self { strides, lo: lo.map(|lo| lo as i32), points: size.map(|points| points as i32) })
+        let parity = launch.parity.map_or(-1, i32::from);
+        fits.then(|| Self { strides, lo: lo.map(|lo| lo as i32), points: size.map(|points| points as i32), parity })
     }
 }
 
-/// Buffers, their origins, scalars, strides, box, global index: the order that the emitters give the parameters.
+/// Buffers, their origins, scalars, strides, box, parity, global index: the order that the emitters give the parameters.
 pub(super) fn set_arguments(
     function: &Kernel,
     kernel: &KernelDesc,
@@ -66,7 +56,7 @@ pub(super) fn set_arguments(
         function.set_number(next(), stride)?;
     }
     let global = kernel.uses_index.then_some(launch.global).into_iter().flatten();
-    for number in numbers.lo.into_iter().chain(numbers.points).chain(global) {
+    for number in numbers.lo.into_iter().chain(numbers.points).chain([numbers.parity]).chain(global) {
         function.set_number(next(), number)?;
     }
     Ok(())

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use opencl3::error_codes::{CL_MEM_COPY_OVERLAP, CL_MEM_OBJECT_ALLOCATION_FAILURE};
 
-use super::arguments::{Numbers, covers, set_arguments};
+use super::arguments::{Numbers, set_arguments};
 use super::call::{Called, Context, DeviceId, Event, Failure, Memory, PlatformId, Rect};
 use super::discover::{Facts, Found};
 use super::lane::Lane;
@@ -95,6 +95,7 @@ struct Buffers {
 /// A buffer, shared with the calls that are using it.
 struct Buffer {
     memory: Memory,
+    layout: Layout,
     bytes: usize,
     device: DeviceId,
     platform: Arc<Platform>,
@@ -225,42 +226,12 @@ impl OpenClDevice {
 
     /// The buffers of a launch, results first, if the kernel can't leave them.
     fn launch_buffers(&self, kernel: &KernelDesc, launch: &Launch<'_>) -> Result<Vec<Arc<Buffer>>> {
-        for (what, given, needed) in [
-            ("results", launch.outputs.len(), kernel.outputs.len()),
-            ("fields", launch.fields.len(), kernel.fields.len()),
-            ("scalars", launch.scalars.len(), kernel.params.len()),
-        ] {
-            if given != needed {
-                return Err(
-                    self.misuse("launch", format!("`{}` has {needed} {what}, and {given} were given", kernel.name))
-                );
-            }
-        }
-        for (number, output) in launch.outputs.iter().enumerate() {
-            let mut others = launch.outputs[..number].iter().chain(launch.fields);
-            if others.any(|other| other.buffer == output.buffer) {
-                return Err(
-                    self.misuse("launch", format!("buffer {} is written and used a second time", output.buffer.0))
-                );
-            }
-        }
-        let outputs = launch.outputs.iter().zip(kernel.outputs).map(|(cells, &ty)| (cells, ty, None));
-        let fields = launch.fields.iter().zip(kernel.fields).map(|(cells, field)| (cells, field.ty, Some(field.reads)));
-        let checked = outputs.chain(fields).map(|(cells, ty, reads)| {
-            let buffer = self.buffer("launch", cells.buffer)?;
-            let inside = match reads {
-                None => covers(buffer.bytes, cells, ty, launch, [0; 3]),
-                Some(reads) => reads.iter().all(|read| covers(buffer.bytes, cells, ty, launch, read.offset)),
-            };
-            if inside {
-                return Ok(buffer);
-            }
-            Err(self.misuse(
-                "launch",
-                format!("`{}` over {} would leave buffer {}", kernel.name, launch.range, cells.buffer.0),
-            ))
-        });
-        checked.collect()
+        let all = launch.outputs.iter().chain(launch.fields);
+        let buffers: Vec<_> = all.map(|cells| self.buffer("launch", cells.buffer)).collect::<Result<_>>()?;
+        let all = launch.outputs.iter().chain(launch.fields).zip(&buffers);
+        let layouts: BTreeMap<_, _> = all.map(|(cells, buffer)| (cells.buffer, buffer.layout)).collect();
+        let checked = launch.check(kernel, |buffer| layouts.get(&buffer).copied());
+        checked.map(|()| buffers).map_err(|message| self.misuse("launch", message))
     }
 }
 
@@ -320,7 +291,7 @@ impl Device for OpenClDevice {
         };
         let memory = self.platform.context.memory(bytes).map_err(refused)?;
         self.platform.used(self.device).fetch_add(bytes as u64, Ordering::Relaxed);
-        let buffer = Buffer { memory, bytes, device: self.device, platform: self.platform.clone() };
+        let buffer = Buffer { memory, layout: *layout, bytes, device: self.device, platform: self.platform.clone() };
         // Any queue may use the buffer next, so the zeroes must be there before it is handed out.
         let lane = self.lane(HOUSEKEEPING)?;
         let zeroed = lane.queue.zero(&buffer.memory, bytes).map_err(refused)?;
@@ -426,8 +397,8 @@ impl Device for OpenClDevice {
         })?;
         set_arguments(&loaded.kernel, kernel, launch, &memories, &numbers).map_err(|failure| self.driver(failure))?;
         let grid = mapping::grid(&limits, loaded.entry, loaded.group, points);
-        // SAFETY: every argument is set, and `launch_buffers` compared what the kernel reads and writes with the sizes
-        // of the buffers.
+        // SAFETY: every argument is set, and `launch_buffers` compared what the kernel reads and writes with what the
+        // buffers hold.
         let event = unsafe { lane.queue.launch(&loaded.kernel, grid.global(), grid.local()) };
         let event = event.map_err(|failure| self.driver(failure))?;
         lane.track("clEnqueueNDRangeKernel", event, None).map_err(|failure| self.driver(failure))

@@ -87,9 +87,11 @@ pub(super) fn entry(limits: &Limits) -> Entry {
 /// group.
 pub(super) fn grid(limits: &Limits, entry: Entry, kernel_group: usize, n: [usize; 3]) -> Grid {
     let (axes, work, wanted) = match (entry, limits.kind) {
+        // A row per thread is for kernels that fold: as many groups as there can be of full width.
+        (Entry::Rows, DeviceKind::Gpu) => (2, [n[1], n[2], 1], [64, 1, 1]),
         // Eight or more items along the first axis would become a vector across rows, which is four times slower.
-        (Entry::Rows, _) if limits.vectorises_groups => (2, [n[1], n[2], 1], [4, 4, 1]),
-        (Entry::Rows, _) => (2, [n[1], n[2], 1], [32, 4, 1]),
+        (Entry::Rows, DeviceKind::Cpu) if limits.vectorises_groups => (2, [n[1], n[2], 1], [4, 4, 1]),
+        (Entry::Rows, DeviceKind::Cpu) => (2, [n[1], n[2], 1], [32, 4, 1]),
         (Entry::Points, DeviceKind::Cpu) => (3, n, [256, 1, 1]),
         (Entry::Points, DeviceKind::Gpu) => (3, n, [64, 4, 1]),
     };
@@ -145,6 +147,14 @@ mod tests {
         check(&POCL, [256, 256, 256], &[256, 256], &[32, 4]);
         check(&INTEL, [256, 256, 256], &[256, 256], &[4, 4]);
         check(&GPU, [256, 256, 256], &[256, 256, 256], &[64, 4, 1]);
+    }
+
+    #[test]
+    fn a_gpu_that_folds_gets_a_row_per_thread() {
+        for (n, global, local) in [([256; 3], [256, 256], [64, 1]), ([9, 3, 70], [4, 70], [4, 1])] {
+            let grid = grid(&GPU, Entry::Rows, 1024, n);
+            assert_eq!((grid.global(), grid.local()), (&global[..], &local[..]), "{n:?}");
+        }
     }
 
     #[test]

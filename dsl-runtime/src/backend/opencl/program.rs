@@ -53,20 +53,18 @@ pub(super) fn build_options(facts: &Facts, kernel: &KernelDesc) -> &'static str 
     }
 }
 
-/// Whether a field, a scalar or a result has this type.
+/// Whether a field, a scalar, a result or what is stored of it has this type.
 fn uses(kernel: &KernelDesc, ty: ScalarType) -> bool {
-    let fields = kernel.fields.iter().map(|field| field.ty);
-    let params = kernel.params.iter().map(|param| param.ty);
-    fields.chain(params).chain(kernel.outputs.iter().copied()).any(|used| used == ty)
+    kernel.types().any(|used| used == ty)
 }
 
 /// The number of arguments of an entry point and their bytes.
 pub(super) fn arguments(kernel: &KernelDesc) -> (usize, usize) {
     let buffers = kernel.outputs.len() + kernel.fields.len();
-    // A buffer is a pointer and the index of its origin; two strides of 8 bytes and six or nine integers of 4 follow
-    // the scalars.
+    // A buffer is a pointer and the index of its origin; two strides of 8 bytes and seven or ten integers of 4
+    // follow the scalars.
     let scalars: usize = kernel.params.iter().map(|param| param.ty.bytes().max(4)).sum();
-    let integers = if kernel.uses_index { 9 } else { 6 };
+    let integers = if kernel.uses_index { 10 } else { 7 };
     (2 * buffers + kernel.params.len() + 2 + integers, 16 * buffers + scalars + 2 * 8 + integers * 4)
 }
 
@@ -92,7 +90,11 @@ pub(super) fn load(
     let unsupported =
         |reason: String| Error::Unsupported { device: facts.info.to_string(), kernel: kernel.name.to_owned(), reason };
     if uses(kernel, ScalarType::F64) && !facts.info.fp64 {
-        return Err(unsupported("it computes on f64, and the device has no double precision; f32 would work".into()));
+        return Err(unsupported(
+            "it computes on f64 or adds floats up, and the device has no double precision; a kernel on f32 that adds \
+             nothing up would work"
+                .into(),
+        ));
     }
     let (count, bytes) = arguments(kernel);
     if bytes > facts.max_argument_bytes {
@@ -121,7 +123,12 @@ pub(super) fn load(
         let log = program.build_log(device).unwrap_or_default();
         return Err(failed(if log.is_empty() { format!("{} gave {failure} and no log", failure.call) } else { log }));
     }
-    let entry = entry.unwrap_or_else(|| mapping::entry(&facts.limits()));
+    let entry = match entry {
+        // Rows are folded by the work-item that computes them, and there is no other entry point.
+        _ if kernel.folds() => Entry::Rows,
+        Some(entry) => entry,
+        None => mapping::entry(&facts.limits()),
+    };
     let name =
         CString::new(entry.name(&kernel.code)).map_err(|_| failed("the name of the kernel holds a zero".into()))?;
     let function = program.kernel(&name).map_err(&driver)?;

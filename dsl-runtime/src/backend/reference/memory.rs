@@ -2,7 +2,7 @@
 
 use std::collections::TryReserveError;
 
-use crate::element::Element;
+use crate::element::{Element, Primitive};
 use crate::kernel::ScalarType;
 use crate::layout::{Layout, Region};
 
@@ -46,6 +46,12 @@ macro_rules! values {
             fn get(&self, region: &Region) -> Vec<u8> {
                 match self {
                     $(Self::$name(cells) => get(cells, region)),+
+                }
+            }
+
+            fn set(&mut self, index: usize, word: u64) {
+                match self {
+                    $(Self::$name(cells) => cells[index] = <$ty>::from_word(word)),+
                 }
             }
         }
@@ -93,6 +99,11 @@ impl Memory {
     /// The rows of a region that the memory holds, without gaps.
     pub(super) fn get(&self, region: &Region) -> Vec<u8> {
         self.values.get(region)
+    }
+
+    /// Gives a cell the value with these bits.
+    pub(super) fn set(&mut self, index: usize, word: u64) {
+        self.values.set(index, word);
     }
 }
 

@@ -14,12 +14,14 @@ pub use memory::{Cell, Memory};
 pub use point::{PointArgs, Results, View};
 
 use super::{
-    Backend, BufferId, Device, DeviceInfo, DeviceKind, EventId, FreeMemory, KernelId, Launch, Listing, OpenOptions,
-    Place, QueueId, host, panic_message,
+    Backend, BufferId, Cells, Device, DeviceInfo, DeviceKind, EventId, FreeMemory, KernelId, Launch, Listing,
+    OpenOptions, Place, QueueId, host, panic_message,
 };
 use crate::error::{Error, Result};
-use crate::kernel::KernelDesc;
+use crate::kernel::{KernelDesc, OutputDesc};
 use crate::layout::{Layout, Region};
+use crate::reduction::words;
+use point::Folded;
 
 /// The back end with the reference device.
 pub struct Reference;
@@ -168,19 +170,16 @@ impl Device for ReferenceDevice {
             .ok_or_else(|| self.misuse("launch", format!("there is no kernel {}", launch.kernel.0)))?;
         let layout = |buffer| state.buffers.get(&buffer).map(|memory| memory.layout);
         launch.check(kernel, layout).map_err(|message| self.misuse("launch", message))?;
-        // Results leave the map while they are written, so that fields can be borrowed from it.
-        let mut outputs = Vec::with_capacity(launch.outputs.len());
-        for cells in launch.outputs {
-            if let Some(memory) = state.buffers.remove(&cells.buffer) {
-                outputs.push((memory, cells.origin));
-            }
-        }
-        let fields: Vec<_> =
-            launch.fields.iter().filter_map(|cells| Some((state.buffers.get(&cells.buffer)?, cells.origin))).collect();
-        let result = run(kernel, &fields, &mut outputs, launch);
-        for ((memory, _), cells) in outputs.into_iter().zip(launch.outputs) {
-            state.buffers.insert(cells.buffer, memory);
-        }
+        // Buffers leave the map while the kernel runs: one may be a result and a field.
+        let mut buffers: Vec<_> = launch.outputs.iter().chain(launch.fields).map(|cells| cells.buffer).collect();
+        buffers.sort_unstable();
+        buffers.dedup();
+        let mut memories: Vec<_> = buffers.iter().filter_map(|buffer| state.buffers.remove(buffer)).collect();
+        let numbers =
+            |all: &[Cells]| all.iter().filter_map(|cells| buffers.binary_search(&cells.buffer).ok()).collect();
+        let (fields, outputs): (Vec<_>, Vec<_>) = (numbers(launch.fields), numbers(launch.outputs));
+        let result = run(kernel, &mut memories, (&fields, &outputs), launch);
+        state.buffers.extend(buffers.into_iter().zip(memories));
         result.map_err(|(local, message)| {
             let [i, j, k] = point::global(launch.global, local);
             let place = format!("`{}` at point ({i}, {j}, {k})", kernel.name);
@@ -202,21 +201,35 @@ impl Device for ReferenceDevice {
     }
 }
 
-/// Calls the kernel at every point of the range; a panic is returned with its point and message.
+/// Calls the kernel at every point of the range and stores what it folds for each row; a panic is returned with its point
+/// and message. `fields` and `outputs` are numbers of memories.
 fn run(
     kernel: &KernelDesc,
-    fields: &[(&Memory, usize)],
-    outputs: &mut [(Memory, usize)],
+    memories: &mut [Memory],
+    (fields, outputs): (&[usize], &[usize]),
     launch: &Launch<'_>,
 ) -> Result<(), ([i64; 3], String)> {
+    let fold = |output: &OutputDesc| {
+        words(output.role, output.ty).map(|words| Folded { role: output.role, ty: output.ty, words })
+    };
+    let mut folded: Vec<_> = kernel.outputs.iter().map(fold).collect();
+    let is_updated = |[x, y, z]: [i64; 3]| launch.parity.is_none_or(|parity| (x + y + z) & 1 == i64::from(parity));
     let mut local = launch.range.lo;
     let points = AssertUnwindSafe(|| {
-        for z in launch.range.lo[2]..launch.range.hi[2] {
-            for y in launch.range.lo[1]..launch.range.hi[1] {
-                for x in launch.range.lo[0]..launch.range.hi[0] {
-                    local = [x, y, z];
-                    let Launch { scalars, strides, global, .. } = *launch;
-                    (kernel.reference)(&mut PointArgs { fields, outputs, scalars, strides, global, local });
+        let Launch { range, scalars, global, shift, .. } = *launch;
+        for (z, y) in (range.lo[2]..range.hi[2]).flat_map(|z| (range.lo[1]..range.hi[1]).map(move |y| (z, y))) {
+            folded.iter_mut().flatten().for_each(|folded| folded.words.restart());
+            for x in range.lo[0]..range.hi[0] {
+                local = [x, y, z];
+                if is_updated(local) {
+                    let folded = &mut folded;
+                    let mut at = PointArgs { memories, fields, outputs, folded, scalars, global, local, shift };
+                    (kernel.reference)(&mut at);
+                }
+            }
+            for (folded, &output) in folded.iter().zip(outputs) {
+                if let (Some(folded), Some(index)) = (folded, memories[output].layout.index(local)) {
+                    memories[output].set(index, folded.words.row());
                 }
             }
         }

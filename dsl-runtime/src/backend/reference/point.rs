@@ -4,19 +4,21 @@ use std::any::type_name;
 use std::ops::Index;
 
 use super::memory::Memory;
-use crate::element::{Element, Scalar};
-use crate::layout::Strides;
+use crate::element::{Element, Primitive};
+use crate::kernel::{Role, ScalarType};
 use crate::offset::Offset;
+use crate::reduction::{Accumulator, Largest, Least, Max, Min, Sum, Summed, Words};
 use crate::source::Point;
 
-/// A field as seen from one point.
+/// A field as seen from one point. A field that doesn't extend along every axis is the same everywhere along the others.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a, T> {
     memory: &'a Memory,
     cells: &'a [T],
+    /// The cell that belongs to the point.
     local: [i64; 3],
     index: isize,
-    strides: Strides,
+    steps: [isize; 3],
 }
 
 impl<T> Index<Offset> for View<'_, T> {
@@ -31,22 +33,37 @@ impl<T> Index<Offset> for View<'_, T> {
         let Offset { x, y, z } = offset;
         if cfg!(debug_assertions) {
             let cell = [self.local[0] + i64::from(x), self.local[1] + i64::from(y), self.local[2] + i64::from(z)];
-            assert!(self.memory.layout.cells.holds(cell), "the read at {offset:?} leaves the field");
+            assert!(self.memory.layout.index(cell).is_some(), "the read at {offset:?} leaves the field");
         }
-        let along = x as isize + y as isize * self.strides.row as isize + z as isize * self.strides.plane as isize;
+        let along = x as isize * self.steps[0] + y as isize * self.steps[1] + z as isize * self.steps[2];
         &self.cells[(self.index + along) as usize]
     }
+}
+
+/// A result that is folded over the points of a row.
+#[derive(Debug)]
+pub(super) struct Folded {
+    pub(super) role: Role,
+    pub(super) ty: ScalarType,
+    pub(super) words: Box<dyn Words>,
 }
 
 /// The arguments of a kernel at one point.
 #[derive(Debug)]
 pub struct PointArgs<'a> {
-    pub(super) fields: &'a [(&'a Memory, usize)],
-    pub(super) outputs: &'a mut [(Memory, usize)],
+    /// The memory of all results and fields, each once.
+    pub(super) memories: &'a mut [Memory],
+    /// Of each field the number of its memory.
+    pub(super) fields: &'a [usize],
+    /// Of each result the number of its memory.
+    pub(super) outputs: &'a [usize],
+    /// Of each result what folds it, if it is folded.
+    pub(super) folded: &'a mut [Option<Folded>],
     pub(super) scalars: &'a [u64],
-    pub(super) strides: Strides,
     pub(super) global: [i32; 3],
     pub(super) local: [i64; 3],
+    /// From the point to where fields are read.
+    pub(super) shift: [i64; 3],
 }
 
 impl PointArgs<'_> {
@@ -55,16 +72,19 @@ impl PointArgs<'_> {
     /// # Panics
     /// When there is no such parameter or it has another type; the device turns this into an error.
     pub fn field<T: Element>(&self, number: usize) -> View<'_, T> {
-        let (memory, origin) = self.fields[number];
+        let memory = &self.memories[self.fields[number]];
         let cells = T::cells(memory).unwrap_or_else(|| panic!("field {number} isn't of type {}", type_name::<T>()));
-        View { memory, cells, local: self.local, index: origin as isize + self.along(), strides: self.strides }
+        let local = std::array::from_fn(|axis| self.local[axis] + self.shift[axis]);
+        let layout = &memory.layout;
+        let steps = layout.strides.steps(layout.axes).map(|step| step as isize);
+        View { memory, cells, local, index: layout.shifted_origin(local) as isize, steps }
     }
 
     /// Scalar parameter number `number`.
     ///
     /// # Panics
     /// When there is no such parameter; the device turns this into an error.
-    pub fn scalar<T: Scalar>(&self, number: usize) -> T {
+    pub fn scalar<T: Primitive>(&self, number: usize) -> T {
         T::from_word(self.scalars[number])
     }
 
@@ -83,18 +103,21 @@ impl PointArgs<'_> {
     }
 
     fn store_one<T: Element>(&mut self, number: usize, value: T) {
-        let along = self.along();
-        let (memory, origin) = &mut self.outputs[number];
-        let index = *origin as isize + along;
+        assert!(self.folded[number].is_none(), "result {number} isn't a value");
+        let memory = &mut self.memories[self.outputs[number]];
+        let index = memory.layout.shifted_origin(self.local);
         let cells =
             T::cells_mut(memory).unwrap_or_else(|| panic!("result {number} isn't of type {}", type_name::<T>()));
-        cells[index as usize] = value;
+        cells[index] = value;
     }
 
-    /// From local cell (0, 0, 0) to the point, in cells.
-    fn along(&self) -> isize {
-        let [x, y, z] = self.local.map(|cell| cell as isize);
-        x + y * self.strides.row as isize + z * self.strides.plane as isize
+    fn fold_one<T: Element>(&mut self, number: usize, role: Role, value: T) {
+        match &mut self.folded[number] {
+            Some(folded) if folded.role == role && folded.ty == T::TYPE => {
+                folded.words.add(self.local[0], value.to_word());
+            }
+            _ => panic!("result {number} isn't folded as a {role:?} of {}", type_name::<T>()),
+        }
     }
 }
 
@@ -104,7 +127,8 @@ pub(super) fn global(origin: [i32; 3], local: [i64; 3]) -> [i32; 3] {
     std::array::from_fn(|axis| origin[axis].wrapping_add(local[axis] as i32))
 }
 
-/// What a kernel's function gives: a value, or a tuple or an array of such.
+/// What a kernel's function gives: a value, a value to be folded ([`Sum`], [`Max`], [`Min`]), or a tuple or an array of
+/// such.
 pub trait Results {
     /// How many values that is.
     const COUNT: usize;
@@ -120,6 +144,25 @@ impl<T: Element> Results for T {
         at.store_one(first, self);
     }
 }
+
+macro_rules! folded {
+    ($name:ident: $($bound:tt)+) => {
+        impl<T: Element> Results for $name<T>
+        where
+            $($bound)+
+        {
+            const COUNT: usize = 1;
+
+            fn store(self, at: &mut PointArgs<'_>, first: usize) {
+                at.fold_one(first, Role::$name, self.0);
+            }
+        }
+    };
+}
+
+folded!(Sum: T: Summed);
+folded!(Max: Largest<T>: Accumulator<T>);
+folded!(Min: Least<T>: Accumulator<T>);
 
 impl<T: Results, const N: usize> Results for [T; N] {
     const COUNT: usize = N * T::COUNT;

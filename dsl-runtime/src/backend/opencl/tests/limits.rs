@@ -103,7 +103,7 @@ fn a_kernel_that_does_not_build_brings_the_log() {
             other => panic!("{other}"),
         }
         match device.load(&SHORT).unwrap_err() {
-            Error::Build { log, .. } => assert!(log.contains("takes 1 arguments, and the descriptor has 16"), "{log}"),
+            Error::Build { log, .. } => assert!(log.contains("takes 1 arguments, and the descriptor has 17"), "{log}"),
             other => panic!("{other}"),
         }
         match device.load(&MISNAMED).unwrap_err() {
@@ -144,6 +144,8 @@ fn misuse_is_an_error_and_never_reaches_the_driver() {
             scalars: &scalars,
             strides,
             global: [0; 3],
+            shift: [0; 3],
+            parity: None,
             range: inner,
         };
         device.launch(QueueId::COMPUTE, &good).unwrap();
@@ -155,6 +157,9 @@ fn misuse_is_an_error_and_never_reaches_the_driver() {
             Launch { outputs: &[b.cells()], ..good },
             Launch { fields: &fields[..1], ..good },
             Launch { scalars: &[], ..good },
+            Launch { parity: Some(2), ..good },
+            Launch { shift: [0, 0, 1], ..good },
+            Launch { shift: [i64::MAX; 3], ..good },
             Launch { range: Box3 { lo: [0; 3], hi: [4, 3, 2] }, ..good },
             Launch { range: Box3 { lo: [1; 3], hi: [4, 3, 3] }, ..good },
             Launch { range: wide, ..good },

@@ -3,6 +3,7 @@
 //! A platform that is missing is skipped loudly; `POLYHALO_REQUIRE` (a comma list of `pocl`, `intel`, `oclgrind`,
 //! `clang`, or `all`) turns the skip into a failure.
 
+mod folds;
 mod limits;
 mod machine;
 mod numerics;
@@ -19,6 +20,7 @@ use std::sync::OnceLock;
 use super::device::OpenClDevice;
 use super::discover::{Facts, Found, discover};
 use super::mapping::Entry;
+use super::program;
 use super::{FORM_VARIABLE, OpenCl, form_of};
 use crate::backend::{
     Backend, BufferId, Cells, Device, DeviceInfo, DeviceKind, EventId, KernelId, Launch, OpenClForm, OpenOptions,
@@ -26,8 +28,8 @@ use crate::backend::{
 };
 use crate::error::Error;
 use crate::geometry::Box3;
-use crate::kernel::{DeviceCode, FieldDesc, HostCode, KernelDesc, ParamDesc, Read, ScalarType};
-use crate::layout::{Layout, Region, Strides};
+use crate::kernel::{DeviceCode, FieldDesc, HostCode, KernelDesc, OutputDesc, ParamDesc, Read, ScalarType};
+use crate::layout::{Layout, Region, Strides, WHOLE};
 
 /// The kernel of these tests, in the form that the emitters write: `real` is the type of cells.
 macro_rules! heat_source {
@@ -43,7 +45,7 @@ macro_rules! heat_source {
             $real,
             " *restrict kappa, ulong out_at, ulong u_at, ulong kappa_at, ",
             $real,
-            " beta, uint damped, long sy, long sz, int lo_x, int lo_y, int lo_z, int n_x, int n_y, int n_z\n",
+            " beta, uint damped, long sy, long sz, int lo_x, int lo_y, int lo_z, int n_x, int n_y, int n_z, int parity\n",
             "#define U(d) u[u_at + p + (d)]\n",
             "#define KAPPA(d) kappa[kappa_at + p + (d)]\n",
             "#define FLUX(d) (KAPPA(d) + KAPPA(0)) * (U(d) - U(0))\n",
@@ -87,22 +89,22 @@ const STAR: &[Read] = &[
 const fn describe(ty: ScalarType, opencl: &'static str, spirv: &'static [u8]) -> KernelDesc {
     fn point(_: &mut reference::PointArgs<'_>) {}
     unsafe fn points(_: &host::BoxArgs<'_>) {}
-    let (fields, params, outputs): (&[FieldDesc], &[ParamDesc], &[ScalarType]) = match ty {
+    let (fields, params, outputs): (&[FieldDesc], &[ParamDesc], &[OutputDesc]) = match ty {
         ScalarType::F64 => (
             &[
-                FieldDesc { name: "u", ty: ScalarType::F64, reads: STAR },
-                FieldDesc { name: "kappa", ty: ScalarType::F64, reads: STAR },
+                FieldDesc { name: "u", ty: ScalarType::F64, axes: WHOLE, reads: STAR },
+                FieldDesc { name: "kappa", ty: ScalarType::F64, axes: WHOLE, reads: STAR },
             ],
             &[ParamDesc { name: "beta", ty: ScalarType::F64 }, ParamDesc { name: "damped", ty: ScalarType::Bool }],
-            &[ScalarType::F64],
+            const { &[OutputDesc::value(ScalarType::F64)] },
         ),
         _ => (
             &[
-                FieldDesc { name: "u", ty: ScalarType::F32, reads: STAR },
-                FieldDesc { name: "kappa", ty: ScalarType::F32, reads: STAR },
+                FieldDesc { name: "u", ty: ScalarType::F32, axes: WHOLE, reads: STAR },
+                FieldDesc { name: "kappa", ty: ScalarType::F32, axes: WHOLE, reads: STAR },
             ],
             &[ParamDesc { name: "beta", ty: ScalarType::F32 }, ParamDesc { name: "damped", ty: ScalarType::Bool }],
-            &[ScalarType::F32],
+            const { &[OutputDesc::value(ScalarType::F32)] },
         ),
     };
     KernelDesc {
@@ -283,7 +285,7 @@ impl Field {
 /// Owned cells `n`, of which a field stores `ghosts` more on every side.
 fn layout(n: [usize; 3], ghosts: i64, strides: Strides) -> Layout {
     let cells = Box3 { lo: [-ghosts; 3], hi: n.map(|n| n as i64 + ghosts) };
-    Layout::new(ScalarType::F64, cells, strides).unwrap()
+    Layout::new(ScalarType::F64, WHOLE, cells, strides).unwrap()
 }
 
 const BETA: f64 = 0.098_765_432_1;
@@ -330,6 +332,8 @@ fn check_heat(device: &dyn Device, kernel: KernelId, n: [usize; 3], damped: bool
         scalars: &[BETA.to_bits(), u64::from(damped)],
         strides,
         global: [0; 3],
+        shift: [0; 3],
+        parity: None,
         range: Box3 { lo: [0; 3], hi: n.map(|n| n as i64) },
     };
     device.launch(QueueId::COMPUTE, &launch).unwrap();

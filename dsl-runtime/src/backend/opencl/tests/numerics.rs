@@ -37,7 +37,7 @@ fn f32_kernels_divide_and_take_roots_as_rust_does() {
             return skip(&format!("{} doesn't promise f32 division that is correctly rounded", found.facts.info));
         }
         let cells = Box3 { lo: [-1; 3], hi: [130, 6, 4] };
-        let layout = Layout::new(ScalarType::F32, cells, Strides::for_cells(cells.size(), 4).unwrap()).unwrap();
+        let layout = Layout::new(ScalarType::F32, WHOLE, cells, Strides::for_cells(cells.size(), 4).unwrap()).unwrap();
         let values: Vec<f32> = noise(layout.bytes / 4, 5).into_iter().map(|value| value as f32).collect();
         let data: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
         let region = Region::run(0, layout.bytes);
@@ -54,6 +54,8 @@ fn f32_kernels_divide_and_take_roots_as_rust_does() {
             scalars: &scalars,
             strides: layout.strides,
             global: [0; 3],
+            shift: [0; 3],
+            parity: None,
             range,
         };
         device.launch(QueueId::COMPUTE, &launch).unwrap();
@@ -108,6 +110,8 @@ fn events_order_two_queues() {
                 scalars: &scalars,
                 strides,
                 global: [0; 3],
+                shift: [0; 3],
+                parity: None,
                 range,
             };
             device.launch(queue, &launch).unwrap();

@@ -23,15 +23,15 @@ fn every_type_and_the_place_in_the_grid_reach_the_kernel() {
 fn the_arguments_of_an_index_are_counted() {
     static PLACELESS: KernelDesc = KernelDesc { uses_index: false, ..MIXED };
     // 18 buffers with their origins, 9 scalars of which those of 8 bits travel as 32, strides, box and place.
-    assert_eq!(super::super::program::arguments(&MIXED), (36 + 9 + 11, 18 * 16 + 48 + 16 + 36));
-    assert_eq!(super::super::program::arguments(&PLACELESS), (36 + 9 + 8, 18 * 16 + 48 + 16 + 24));
+    assert_eq!(super::super::program::arguments(&MIXED), (36 + 9 + 12, 18 * 16 + 48 + 16 + 40));
+    assert_eq!(super::super::program::arguments(&PLACELESS), (36 + 9 + 9, 18 * 16 + 48 + 16 + 28));
     on_each_platform(|found, all| {
         let device = open(found, all, OpenClForm::Source, None);
         let error = device.load(&PLACELESS).unwrap_err().to_string();
-        assert!(error.contains("takes 56 arguments, and the descriptor has 53"), "{error}");
-        let facts = Facts { max_argument_bytes: 387, ..found.facts.clone() };
+        assert!(error.contains("takes 57 arguments, and the descriptor has 54"), "{error}");
+        let facts = Facts { max_argument_bytes: 391, ..found.facts.clone() };
         let tight = open(&Found { facts, ..found.clone() }, all, OpenClForm::Source, None);
         let error = tight.load(&MIXED).unwrap_err().to_string();
-        assert!(error.contains("its arguments take 388 bytes, and the device takes 387"), "{error}");
+        assert!(error.contains("its arguments take 392 bytes, and the device takes 391"), "{error}");
     });
 }

@@ -1,0 +1,286 @@
+//! Ranges: the points that a stage updates.
+
+use std::ops::{Bound, RangeBounds};
+
+use crate::error::{Error, Result};
+use crate::geometry::{AXES, Box3};
+use crate::offset::Offset;
+
+/// Points of the grid that a call is narrowed to.
+///
+/// Along an axis that isn't named, a range holds every point at which all reads of the kernel are defined. Indices
+/// that are named count from the first cell, negative ones from one past the last cell, as in NumPy: `.x(1..-1)` leaves
+/// out a cell on either side. They count along the field that is updated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    axes: [Span; 3],
+    parity: Option<u8>,
+}
+
+/// The part of a range along one axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Span {
+    /// Where all reads are defined.
+    Widest,
+    /// From an index to one past another; `None` for the end of the axis, negative ones count from there.
+    From(i64, Option<i64>),
+    /// So many cells at the low end, or all.
+    Low(i64),
+    /// So many cells at the high end, but for those that are as near to the low end.
+    High(i64),
+    /// The cells that are at least so far from either end.
+    Inner(i64),
+}
+
+impl Span {
+    fn new(cells: impl RangeBounds<i64>) -> Self {
+        let lo = match cells.start_bound() {
+            Bound::Included(&lo) => lo,
+            Bound::Excluded(&lo) => lo.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let hi = match cells.end_bound() {
+            // One past the last cell is the end of the axis.
+            Bound::Included(&-1) | Bound::Unbounded => None,
+            Bound::Included(&hi) => Some(hi.saturating_add(1)),
+            Bound::Excluded(&hi) => Some(hi),
+        };
+        Span::From(lo, hi)
+    }
+
+    /// The cell at the end of an axis that a direction points to.
+    fn end(step: i32) -> Self {
+        match step {
+            0 => Span::Widest,
+            1.. => Span::From(-1, None),
+            _ => Span::From(0, Some(1)),
+        }
+    }
+}
+
+impl Range {
+    /// Every point at which all reads are defined: what a call has without a range.
+    pub const fn widest() -> Self {
+        Self { axes: [Span::Widest; 3], parity: None }
+    }
+
+    /// Every point of the field.
+    pub const fn all() -> Self {
+        Self { axes: [Span::From(0, None); 3], parity: None }
+    }
+
+    /// The points that are at least `margin` cells away from every face.
+    pub fn interior(margin: u32) -> Self {
+        let margin = i64::from(margin);
+        let span = if margin == 0 { Span::From(0, None) } else { Span::From(margin, Some(-margin)) };
+        Self { axes: [span; 3], parity: None }
+    }
+
+    /// The outermost cells on a face, named by the direction out of the grid: `Z` for the last plane, `-Z` for the first.
+    ///
+    /// A sum of directions names an edge or a corner: `Range::face(X - Z)`.
+    pub fn face(outward: Offset) -> Self {
+        Self { axes: [outward.x, outward.y, outward.z].map(Span::end), parity: None }
+    }
+
+    /// The cells where two faces meet.
+    pub fn edge(one: Offset, other: Offset) -> Self {
+        let sum = |one: i32, other: i32| one.saturating_add(other);
+        Self::face(Offset::new(sum(one.x, other.x), sum(one.y, other.y), sum(one.z, other.z)))
+    }
+
+    /// The box from cell `lo` to before cell `hi`.
+    pub fn boxed(lo: [i64; 3], hi: [i64; 3]) -> Self {
+        Self { axes: std::array::from_fn(|axis| Span::From(lo[axis], Some(hi[axis]))), parity: None }
+    }
+
+    /// All cells within `depth` cells of a face, as boxes that don't overlap.
+    pub fn shell(depth: u32) -> Vec<Self> {
+        let depth = i64::from(depth);
+        if depth == 0 {
+            return Vec::new();
+        }
+        let (all, low, high, inner) = (Span::From(0, None), Span::Low(depth), Span::High(depth), Span::Inner(depth));
+        let boxes = [
+            [all, all, low],
+            [all, all, high],
+            [all, low, inner],
+            [all, high, inner],
+            [low, inner, inner],
+            [high, inner, inner],
+        ];
+        boxes.map(|axes| Self { axes, parity: None }).to_vec()
+    }
+
+    /// These cells along X.
+    pub fn x(mut self, cells: impl RangeBounds<i64>) -> Self {
+        self.axes[0] = Span::new(cells);
+        self
+    }
+
+    /// These cells along Y.
+    pub fn y(mut self, cells: impl RangeBounds<i64>) -> Self {
+        self.axes[1] = Span::new(cells);
+        self
+    }
+
+    /// These cells along Z.
+    pub fn z(mut self, cells: impl RangeBounds<i64>) -> Self {
+        self.axes[2] = Span::new(cells);
+        self
+    }
+
+    /// Only points whose indices add up to an even number, the corner (0, 0, 0) among them.
+    pub fn red(self) -> Self {
+        Self { parity: Some(0), ..self }
+    }
+
+    /// Only points whose indices add up to an odd number.
+    pub fn black(self) -> Self {
+        Self { parity: Some(1), ..self }
+    }
+
+    /// Only points whose indices add up to an even (0) or to an odd number (1).
+    pub fn parity(self, odd: usize) -> Self {
+        Self { parity: Some((odd % 2) as u8), ..self }
+    }
+
+    /// Which of the points: all, or those whose indices add up to an even (0) or an odd (1) number.
+    pub(crate) fn colour(&self) -> Option<u8> {
+        self.parity
+    }
+
+    /// Whether it leaves an axis to what reads allow.
+    pub(crate) fn asks_for_widest(&self) -> bool {
+        self.axes.contains(&Span::Widest)
+    }
+
+    /// The box of the range in a field with the cells `domain`; `widest` holds the points at which all reads are
+    /// defined.
+    pub(crate) fn resolve(&self, domain: &Box3, widest: &Box3) -> Result<Box3> {
+        let mut found = *domain;
+        for (axis, name) in AXES.into_iter().enumerate() {
+            let cells = domain.hi[axis] - domain.lo[axis];
+            let (lo, hi) = match self.axes[axis] {
+                Span::Widest => (widest.lo[axis], widest.hi[axis]),
+                Span::Low(depth) => (domain.lo[axis], domain.lo[axis] + depth.min(cells)),
+                Span::High(depth) => (domain.lo[axis] + depth.max(cells - depth), domain.hi[axis]),
+                Span::Inner(depth) => (domain.lo[axis] + depth, domain.hi[axis] - depth),
+                Span::From(lo, hi) => {
+                    let index = |n: i64| if n < 0 { n.saturating_add(cells) } else { n };
+                    let (first, end) = (index(lo), hi.map_or(cells, index));
+                    // A margin may be as wide as the grid: then nothing is left.
+                    let outside = |n: i64, written: i64| n > cells && written >= 0 || n < 0;
+                    let empty = end <= first;
+                    if !empty && (outside(first, lo) || outside(end, hi.unwrap_or(0))) {
+                        return Err(Error::RangeOutside { axis: name, lo: first, hi: end, cells });
+                    }
+                    if empty { (0, 0) } else { (domain.lo[axis] + first, domain.lo[axis] + end) }
+                }
+            };
+            (found.lo[axis], found.hi[axis]) = (lo, hi.max(lo));
+        }
+        Ok(if found.is_empty() { Box3::EMPTY } else { found })
+    }
+}
+
+/// What a call is narrowed to: one range or several that don't overlap.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no range of points",
+    label = "no range",
+    note = "ranges are `Range::face(Z)`, `Range::edge(X, Z)`, `Range::interior(1)`, `Range::all()`, `Range::widest().x(1..-1)`, \
+            `Range::boxed([1, 1, 1], [9, 9, 9])`, and arrays of such"
+)]
+pub trait IntoRanges {
+    /// The ranges.
+    fn ranges(self) -> Vec<Range>;
+}
+
+#[diagnostic::do_not_recommend]
+impl IntoRanges for Range {
+    fn ranges(self) -> Vec<Range> {
+        vec![self]
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<const N: usize> IntoRanges for [Range; N] {
+    fn ranges(self) -> Vec<Range> {
+        self.to_vec()
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl IntoRanges for Vec<Range> {
+    fn ranges(self) -> Vec<Range> {
+        self
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl IntoRanges for &[Range] {
+    fn ranges(self) -> Vec<Range> {
+        self.to_vec()
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::reversed_empty_ranges, reason = "negative indices count from the end")]
+mod tests {
+    use super::*;
+    use crate::offset::{X, Y, Z};
+
+    const DOMAIN: Box3 = Box3 { lo: [0; 3], hi: [5, 6, 7] };
+    const WIDEST: Box3 = Box3 { lo: [1, 0, 2], hi: [4, 6, 7] };
+
+    fn check(range: Range, lo: [i64; 3], hi: [i64; 3]) {
+        assert_eq!(range.resolve(&DOMAIN, &WIDEST).unwrap(), Box3 { lo, hi }, "{range:?}");
+    }
+
+    #[test]
+    fn indices_count_from_either_end_and_the_rest_is_as_wide_as_reads_allow() {
+        check(Range::widest(), WIDEST.lo, WIDEST.hi);
+        check(Range::all(), DOMAIN.lo, DOMAIN.hi);
+        check(Range::interior(0), DOMAIN.lo, DOMAIN.hi);
+        check(Range::interior(2), [2; 3], [3, 4, 5]);
+        check(Range::face(Z), [1, 0, 6], [4, 6, 7]);
+        check(Range::face(-Z).x(..), [0, 0, 0], [5, 6, 1]);
+        check(Range::edge(X, -Y), [4, 0, 2], [5, 1, 7]);
+        check(Range::face(X + Y - Z), [4, 5, 0], [5, 6, 1]);
+        check(Range::all().x(1..-1).y(2..=-1).z(..=2), [1, 2, 0], [4, 6, 3]);
+        check(Range::all().x(-2..).y(..-5).z(3..4), [3, 0, 3], [5, 1, 4]);
+        check(Range::boxed([0, 1, -2], [2, -1, 7]), [0, 1, 5], [2, 5, 7]);
+    }
+
+    #[test]
+    fn a_margin_as_wide_as_the_grid_leaves_nothing() {
+        for range in [Range::interior(3), Range::interior(40), Range::all().x(3..3), Range::all().x(4..-3)] {
+            assert_eq!(range.resolve(&DOMAIN, &WIDEST).unwrap(), Box3::EMPTY, "{range:?}");
+        }
+    }
+
+    #[test]
+    fn cells_outside_the_grid_are_refused_by_axis() {
+        for range in [Range::all().y(0..7), Range::all().y(-7..2), Range::boxed([0; 3], [5, 7, 7])] {
+            let error = range.resolve(&DOMAIN, &WIDEST).unwrap_err();
+            assert!(matches!(error, Error::RangeOutside { axis: "Y", cells: 6, .. }), "{range:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_shell_holds_every_outer_cell_once() {
+        for depth in 1..9 {
+            let boxes = Range::shell(depth).into_iter().map(|range| range.resolve(&DOMAIN, &WIDEST).unwrap());
+            let boxes: Vec<_> = boxes.collect();
+            let inner = Range::interior(depth).resolve(&DOMAIN, &WIDEST).unwrap();
+            for z in 0..7 {
+                for y in 0..6 {
+                    for x in 0..5 {
+                        let count = boxes.iter().filter(|part| part.holds([x, y, z])).count();
+                        assert_eq!(count, usize::from(!inner.holds([x, y, z])), "{depth} {x} {y} {z}");
+                    }
+                }
+            }
+        }
+    }
+}

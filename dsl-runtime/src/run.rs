@@ -1,0 +1,169 @@
+//! Runs of a step: how long, who is told, what is written on the way.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::interrupt;
+use crate::progress::ProgressBar;
+use crate::report::{Progress, Report, per_second};
+use crate::simulation::Simulation;
+use crate::step::Step;
+
+/// About how long devices step before the caller hears of it.
+const PROGRESS_SECONDS: f64 = 0.1;
+
+/// Steps that are enqueued at most before devices are waited for.
+const MOST_STEPS_AHEAD: u64 = 256;
+
+/// What a function that is called during a run may give: nothing, whether to go on, or a result of either.
+pub trait Verdict {
+    /// Whether the run goes on.
+    fn verdict(self) -> Result<ControlFlow<()>>;
+}
+
+impl Verdict for () {
+    fn verdict(self) -> Result<ControlFlow<()>> {
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+impl Verdict for ControlFlow<()> {
+    fn verdict(self) -> Result<ControlFlow<()>> {
+        Ok(self)
+    }
+}
+
+impl<T: Verdict> Verdict for Result<T> {
+    fn verdict(self) -> Result<ControlFlow<()>> {
+        self?.verdict()
+    }
+}
+
+type Watcher<'a> = Box<dyn FnMut(Progress) -> Result<ControlFlow<()>> + 'a>;
+
+/// A run of a step in the making; [`finish`](Self::finish) does it.
+#[must_use = "nothing runs until `finish`"]
+pub struct Run<'a> {
+    simulation: &'a Simulation,
+    step: &'a Step,
+    steps: u64,
+    bar: bool,
+    /// Called about ten times a second and after the last step.
+    watchers: Vec<Watcher<'a>>,
+    /// Called after every so many steps.
+    regular: Vec<(u64, Watcher<'a>)>,
+    checkpoint: Option<(u64, PathBuf)>,
+}
+
+impl fmt::Debug for Run<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Run of {} steps of {:?}", self.steps, self.step)
+    }
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn new(simulation: &'a Simulation, step: &'a Step, steps: u64) -> Self {
+        Self { simulation, step, steps, bar: false, watchers: Vec::new(), regular: Vec::new(), checkpoint: None }
+    }
+
+    /// Shows a bar on the terminal; nothing where standard error is none.
+    pub fn bar(self) -> Self {
+        Self { bar: true, ..self }
+    }
+
+    /// Calls a function after every `steps` steps, between two steps, to write output, to plot or to stop early: it may
+    /// give `()`, a [`ControlFlow`], or a [`Result`] of either. Its time isn't the run's.
+    pub fn every<V: Verdict>(mut self, steps: u64, mut act: impl FnMut(Progress) -> V + 'a) -> Self {
+        self.regular.push((steps.max(1), Box::new(move |progress| act(progress).verdict())));
+        self
+    }
+
+    /// Calls a function about ten times a second, between two steps, and after the last one.
+    pub fn watch<V: Verdict>(mut self, mut act: impl FnMut(Progress) -> V + 'a) -> Self {
+        self.watchers.push(Box::new(move |progress| act(progress).verdict()));
+        self
+    }
+
+    /// Writes a checkpoint after every `steps` steps, at the end, and when the run is interrupted
+    /// ([`Interrupt`](crate::Interrupt)).
+    pub fn checkpoint(self, path: impl Into<PathBuf>, steps: u64) -> Self {
+        Self { checkpoint: Some((steps.max(1), path.into())), ..self }
+    }
+
+    /// Does the steps.
+    pub fn finish(mut self) -> Result<Report> {
+        let (simulation, step, steps) = (self.simulation, self.step, self.steps);
+        let (shared, program) = (&simulation.shared, step.program());
+        if step.simulation() != shared.id {
+            return Err(Error::Foreign { what: "the step of", name: step.kernels().join(", ") });
+        }
+        shared.state()?.check()?;
+        let bar = self.bar.then(|| ProgressBar::new(steps));
+        let (mut done, mut elapsed, mut ahead) = (0, Duration::ZERO, 1);
+        while done < steps {
+            let count = self.next_stop(done, steps.min(done + ahead)) - done;
+            let time = shared.advance(program, step.number(), count)?;
+            done += count;
+            elapsed += time;
+            let each = time.as_secs_f64() / count as f64;
+            ahead = ((PROGRESS_SECONDS / each) as u64).clamp(1, MOST_STEPS_AHEAD);
+            let points_per_second = per_second(program.plan.points() * done, elapsed.as_secs_f64());
+            let progress = Progress { done, steps, elapsed, points_per_second };
+            if let Some(bar) = &bar {
+                bar.show(&progress);
+            }
+            let goes_on = self.tell(progress)?;
+            self.keep(done, done == steps || goes_on.is_break())?;
+            if goes_on.is_break() {
+                break;
+            }
+        }
+        Ok(Report {
+            kernels: step.kernels(),
+            grid: simulation.cells(),
+            steps: done,
+            devices: simulation.devices(),
+            exchange: shared.exchange,
+            seconds: elapsed.as_secs_f64(),
+            points: program.plan.points() * done,
+            bytes: program.plan.bytes() * done,
+            copy_bandwidth: if done > 0 { shared.copy_bandwidth()? } else { None },
+        })
+    }
+
+    /// The step before which the run mustn't be left alone, at most `latest`.
+    fn next_stop(&self, done: u64, latest: u64) -> u64 {
+        let checkpoint = self.checkpoint.iter().map(|(steps, _)| *steps);
+        let regular = self.regular.iter().map(|(steps, _)| *steps).chain(checkpoint);
+        regular.map(|steps| (done / steps + 1).saturating_mul(steps)).fold(latest, u64::min)
+    }
+
+    fn tell(&mut self, progress: Progress) -> Result<ControlFlow<()>> {
+        let due = self.regular.iter_mut().filter(|(steps, _)| progress.done.is_multiple_of(*steps));
+        let mut goes_on = ControlFlow::Continue(());
+        for act in due.map(|(_, act)| act).chain(&mut self.watchers) {
+            if act(progress)?.is_break() {
+                goes_on = ControlFlow::Break(());
+            }
+        }
+        Ok(goes_on)
+    }
+
+    /// Writes the checkpoint if it is time, and ends a run that was interrupted.
+    fn keep(&self, done: u64, last: bool) -> Result<()> {
+        let interrupted = interrupt::asked();
+        if let Some((steps, path)) = &self.checkpoint
+            && (last || interrupted || done.is_multiple_of(*steps))
+        {
+            self.simulation.checkpoint(path)?;
+        }
+        if interrupted && !last {
+            let state = self.simulation.shared.state()?;
+            return Err(Error::Interrupted { steps: state.steps, checkpoint: state.last_checkpoint.clone() });
+        }
+        Ok(())
+    }
+}
