@@ -1,44 +1,67 @@
-//! What every example shares: options, the progress bar, the report, saving and verification.
+//! What every example shares: options, the run on the chosen devices and the one that it is compared with, and what is shown
+//! in the end.
+
+#![allow(dead_code, reason = "each example uses a part of it")]
+
+mod difference;
+pub(crate) mod noise;
+mod outcome;
+pub(crate) mod ricker;
 
 use std::fmt;
-use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use polyhalo::prelude::*;
-use polyhalo::{Element, Error};
-use serde_json::{Value, json};
+use polyhalo::{Builder, Error, Run};
+
+pub(crate) use outcome::{Outcome, Values};
+
+/// Which devices a program runs on.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Devices {
+    /// Where to run: auto, reference, host, opencl, opencl:PLATFORM (part of a platform's name).
+    #[arg(long, value_name = "SPEC", default_value = "auto")]
+    devices: String,
+    /// Threads of a host device; all CPUs this process may use if not given.
+    #[arg(long, value_name = "T")]
+    threads: Option<usize>,
+}
+
+impl Devices {
+    /// A simulation on these devices.
+    pub(crate) fn build(&self, builder: Builder) -> Result<Simulation> {
+        let builder = builder.devices(&self.devices);
+        match self.threads {
+            Some(threads) => builder.threads(threads).build(),
+            None => builder.build(),
+        }
+    }
+}
 
 /// Options of every example.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunOptions {
-    /// Number of time steps; each example has its own number if not given.
-    #[arg(long, value_name = "S")]
-    pub(crate) steps: Option<u64>,
-    /// Where to run: auto, reference, host, opencl, opencl:PLATFORM (part of a platform's name).
-    #[arg(long, value_name = "SPEC", default_value = "auto")]
-    pub(crate) devices: String,
+    #[command(flatten)]
+    devices: Devices,
     /// How halos travel between devices: synchronous, streamed, threaded, peer-to-peer or auto.
     #[arg(long, value_name = "NAME", default_value = "auto")]
-    pub(crate) exchange: String,
-    /// Threads of a host device; all CPUs this process may use if not given.
-    #[arg(long, value_name = "T")]
-    pub(crate) threads: Option<usize>,
+    exchange: String,
     /// Run on the reference device too and compare; exit code 1 if the results differ too much.
     #[arg(long)]
-    pub(crate) verify: bool,
+    verify: bool,
     /// Write the result as a NumPy array with axes (z, y, x).
     #[arg(long, value_name = "FILE.npy")]
-    pub(crate) save: Option<PathBuf>,
+    save: Option<PathBuf>,
     /// Write a picture of the middle plane; without --json there is always one.
     #[arg(long, value_name = "FILE")]
-    pub(crate) png: Option<PathBuf>,
+    png: Option<PathBuf>,
     /// One JSON object on standard output instead of text.
     #[arg(long)]
-    pub(crate) json: bool,
+    json: bool,
 }
 
 /// Points along X, Y and Z: `N` or `NX,NY,NZ` on the command line.
@@ -58,58 +81,104 @@ impl FromStr for Cells {
     }
 }
 
+/// A number greater than 0.
+pub(crate) fn positive<T: FromStr + PartialOrd + Default>(text: &str) -> Result<T, String> {
+    let number = text.trim().parse().ok().filter(|number| *number > T::default());
+    number.ok_or_else(|| "a number greater than 0 is needed, as in `0.01`".to_owned())
+}
+
+impl Cells {
+    /// The distance between cells if the longest axis has length 1.
+    pub(crate) fn spacing(self) -> f64 {
+        1.0 / (self.0.into_iter().max().unwrap_or(2).max(2) - 1) as f64
+    }
+
+    /// The cell in the middle.
+    pub(crate) fn middle(self) -> [usize; 3] {
+        self.0.map(|cells| cells / 2)
+    }
+
+    /// Whether a point lies on the outermost cells.
+    pub(crate) fn on_boundary(self, point: Point) -> bool {
+        let index = [point.i, point.j, point.k];
+        index.iter().zip(self.0).any(|(&index, cells)| index == 0 || index as usize + 1 == cells)
+    }
+}
+
+/// One run of an example: the one that was asked for, or the one on the reference device that it is compared with.
+pub(crate) struct Pass<'a> {
+    options: &'a RunOptions,
+    name: &'a str,
+    devices: &'a Devices,
+    steps: u64,
+    /// Whether it is there only to be compared with, and must write nothing.
+    pub(crate) is_check: bool,
+}
+
+impl Pass<'_> {
+    /// A simulation on the devices of this run.
+    pub(crate) fn build(&self, builder: Builder) -> Result<Simulation> {
+        let builder = builder.exchange(self.options.exchange.parse()?);
+        self.devices.build(builder.measure_bandwidth(!self.is_check))
+    }
+
+    /// All steps, with a bar on the terminal.
+    pub(crate) fn start<'a>(&self, sim: &'a Simulation, step: &'a Step) -> Run<'a> {
+        sim.start(step, self.steps).bar()
+    }
+
+    /// Where the picture of the result goes: nowhere if there is none.
+    fn picture_path(&self) -> Option<PathBuf> {
+        let default = || (!self.options.json).then(|| format!("{}.png", self.name).into());
+        self.options.png.clone().or_else(default).filter(|_| !self.is_check)
+    }
+
+    /// Writes another picture beside that of the result, if there is one: `NAME-WHAT.png`.
+    pub(crate) fn another_picture(&self, field: &dyn Values, picture: impl Into<Picture>, what: &str) -> Result<()> {
+        let Some(path) = self.picture_path() else { return Ok(()) };
+        let stem = path.file_stem().unwrap_or(self.name.as_ref()).to_string_lossy();
+        field.picture(&path.with_file_name(format!("{stem}-{what}.png")), picture.into())
+    }
+}
+
 impl RunOptions {
-    /// A simulation on a grid, on `devices`.
-    pub(crate) fn simulation(&self, cells: [usize; 3], devices: &str) -> Result<Simulation> {
-        let builder = Simulation::on(cells).devices(devices).exchange(self.exchange.parse()?);
-        match self.threads {
-            Some(threads) => builder.threads(threads).build(),
-            None => builder.build(),
-        }
+    /// Runs an example, with `--verify` also on the reference, and shows what came out. The exit code is 0, 1 if a result is
+    /// wrong, 2 after an error, which is printed in one paragraph.
+    pub(crate) fn example(&self, name: &str, steps: u64, solve: impl Fn(&Pass<'_>) -> Result<Outcome>) -> ExitCode {
+        exit(self.run(name, steps, solve))
     }
 
-    /// Writes the files that were asked for; without `--json` also a picture of that name. Gives the picture's path.
-    pub(crate) fn save<T: Element>(&self, field: &Field<T>, plane: Plane, name: &str) -> Result<Option<PathBuf>> {
+    fn run(&self, name: &str, steps: u64, solve: impl Fn(&Pass<'_>) -> Result<Outcome>) -> Result<bool> {
+        let asked = Pass { options: self, name, devices: &self.devices, steps, is_check: false };
+        let outcome = solve(&asked)?;
+        let difference = match self.verify {
+            true => {
+                let devices = Devices { devices: "reference".into(), threads: None };
+                let check = Pass { devices: &devices, steps: outcome.report.steps, is_check: true, ..asked };
+                Some(outcome.difference(&solve(&check)?)?)
+            }
+            false => None,
+        };
         if let Some(file) = &self.save {
-            field.save(file)?;
+            outcome.field().save(file)?;
         }
-        let picture = self.png.clone().or_else(|| (!self.json).then(|| name.into()));
+        let picture = asked.picture_path();
         if let Some(file) = &picture {
-            field.save_png(file, plane)?;
+            outcome.field().picture(file, outcome.picture)?;
         }
-        Ok(picture)
-    }
-
-    /// What is told of every run.
-    pub(crate) fn json_of(&self, report: &Report) -> Value {
-        let [nx, ny, nz] = report.grid;
-        let n = if nx == ny && ny == nz { json!(nx) } else { json!(report.grid) };
-        json!({
-            "n": n,
-            "grid": report.grid,
-            "steps": report.steps,
-            "devices": report.devices,
-            "exchange": report.exchange.name(),
-            "seconds": report.seconds,
-            "points": report.points,
-            "points_per_second": report.points_per_second(),
-            "effective_bandwidth": report.effective_bandwidth(),
-            "copy_bandwidth": report.copy_bandwidth,
-        })
+        if self.json {
+            print_line(&outcome.json(difference)?)?;
+        } else {
+            print_line(&outcome.report)?;
+            outcome.lines.iter().try_for_each(print_line)?;
+            difference.iter().try_for_each(print_line)?;
+            picture.iter().try_for_each(|file| print_line(&format_args!("a picture in {}", file.display())))?;
+        }
+        Ok(outcome.is_right && difference.is_none_or(|difference| difference.close))
     }
 }
 
-/// Adds the outcome of `--verify` to an object.
-pub(crate) fn add_verification(mut object: Value, difference: Option<Difference>) -> Value {
-    if let Some(difference) = difference {
-        object["max_abs_diff"] = json!(difference.max_abs);
-        object["bits_equal"] = json!(difference.bits_equal);
-        object["within_tolerance"] = json!(difference.close);
-    }
-    object
-}
-
-/// Ends an example: 0, 1 if a verification failed, 2 after an error, which is printed in one paragraph.
+/// Ends a program: 0, 1 if a result is wrong, 2 after an error, which is printed in one paragraph.
 pub(crate) fn exit(outcome: Result<bool>) -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -130,60 +199,7 @@ pub(crate) fn print_line(line: &impl fmt::Display) -> Result<()> {
     }
 }
 
-/// A bar on the terminal that follows a run; draws nothing elsewhere.
-pub(crate) fn progress_bar(steps: u64) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} steps, {eta} left").expect("the template is right");
-    ProgressBar::new(steps).with_style(style)
-}
-
-/// How two results differ.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Difference {
-    /// The largest absolute difference; not a number when one of two values is.
-    pub(crate) max_abs: f64,
-    /// Whether all bits are equal.
-    pub(crate) bits_equal: bool,
-    /// Whether every pair fulfils the paper's criterion |a - b| <= 1e-6 + 1e-5 |b|.
-    pub(crate) close: bool,
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bits = if self.bits_equal { "all bits equal" } else { "not all bits equal" };
-        let criterion = if self.close { "fulfilled" } else { "NOT fulfilled" };
-        let max = self.max_abs;
-        write!(f, "against the reference: largest difference {max:e}, {bits}, |a-b| <= 1e-6 + 1e-5|b| {criterion}")
-    }
-}
-
-/// Compares values with those of the reference.
-pub(crate) fn difference<'a>(
-    values: impl ExactSizeIterator<Item = &'a f64>,
-    reference: impl ExactSizeIterator<Item = &'a f64>,
-) -> Difference {
-    let alike = values.len() == reference.len();
-    let mut difference = Difference { max_abs: 0.0, bits_equal: alike, close: alike };
-    for (a, b) in values.zip(reference) {
-        let apart = (a - b).abs();
-        if apart.is_nan() || apart > difference.max_abs {
-            difference.max_abs = apart;
-        }
-        difference.bits_equal &= a.to_bits() == b.to_bits();
-        difference.close &= apart <= 1e-6 + 1e-5 * b.abs() || a.to_bits() == b.to_bits();
-    }
-    difference
-}
-
-/// The sum of all values, compensated (Neumaier): the error does not grow with the number of points.
-pub(crate) fn sum<'a>(values: impl IntoIterator<Item = &'a f64>) -> f64 {
-    let (mut sum, mut lost) = (0.0_f64, 0.0_f64);
-    for &value in values {
-        let next = sum + value;
-        lost += if sum.abs() >= value.abs() { (sum - next) + value } else { (value - next) + sum };
-        sum = next;
-    }
-    sum + lost
+/// Makes a folder for results, unless it is there.
+pub(crate) fn make_folder(path: &Path) -> Result<()> {
+    std::fs::create_dir_all(path).map_err(|error| Error::Write { path: path.into(), reason: error.to_string() })
 }
