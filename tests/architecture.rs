@@ -62,7 +62,19 @@ const UNSAFE: &[&str] = &[
 ];
 
 /// The modules that compute plans.
-const PLANNING: [&str; 7] = ["geometry", "layout", "partition", "halo", "plan", "exchange", "schedule"];
+const PLANNING: [&str; 11] = [
+    "geometry",
+    "layout",
+    "shape",
+    "range",
+    "boundary",
+    "partition",
+    "halo",
+    "plan",
+    "exchange",
+    "schedule",
+    "reduction",
+];
 
 /// Longer files hold more than one idea.
 const LINES: usize = 900;
@@ -130,7 +142,8 @@ fn crates_depend_on_each_other_in_one_direction() {
     let compiler = ["syn", "quote", "proc-macro2", "rspirv"];
     check("codegen", &[], &devices);
     check("dsl-macros", &["polyhalo-codegen"], &devices);
-    check("dsl-runtime", &[], &compiler);
+    // The runtime fills ghost cells by stencils of its own.
+    check("dsl-runtime", &["polyhalo-macros"], &compiler);
     check("", &["polyhalo-macros", "polyhalo-runtime", "polyhalo-codegen"], &compiler);
 }
 

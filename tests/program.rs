@@ -1,62 +1,46 @@
 //! The example and the program from outside: options, output, files, exit codes.
 
+mod process;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use polyhalo_codegen::offline::require;
+use process::{example, fails, out, run, text};
 use serde_json::Value;
 
-/// The example `heat` as Cargo has built it beside this test.
 fn heat(arguments: &[&str]) -> Output {
-    heat_command(arguments).output().expect("the example starts")
-}
-
-fn heat_command(arguments: &[&str]) -> Command {
-    let test = std::env::current_exe().expect("a test has a path");
-    let profile = test.parent().and_then(Path::parent).expect("tests lie in target/PROFILE/deps");
-    let example = profile.join("examples").join(format!("heat{}", std::env::consts::EXE_SUFFIX));
-    assert!(example.exists(), "{} is missing: build it with `cargo build --examples`", example.display());
-    let mut command = Command::new(example);
-    command.args(arguments);
-    command
+    run(example("heat", arguments))
 }
 
 fn polyhalo(arguments: &[&str]) -> Output {
-    let root = env!("CARGO_MANIFEST_DIR");
-    Command::new(env!("CARGO_BIN_EXE_polyhalo")).args(arguments).current_dir(root).output().expect("the program starts")
+    let mut command = Command::new(env!("CARGO_BIN_EXE_polyhalo"));
+    command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR"));
+    run(command)
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
-}
-
-/// Standard output of a run that went well.
-fn out(output: Output) -> String {
-    assert!(output.status.success(), "{}\n{}", output.status, text(&output.stderr));
-    text(&output.stdout)
-}
-
-/// Standard error of a run that ended with `code`.
-fn fails(output: Output, code: i32) -> String {
-    assert_eq!(output.status.code(), Some(code), "{}\n{}", text(&output.stdout), text(&output.stderr));
-    text(&output.stderr)
-}
-
-fn json(arguments: &[&str]) -> Value {
-    serde_json::from_str(&out(heat(arguments))).expect("standard output is one JSON object and nothing else")
+/// What an example says of itself with `--json`.
+fn json(name: &str, arguments: &[&str]) -> Value {
+    let said = out(run(example(name, &[arguments, &["--json"]].concat())));
+    serde_json::from_str(&said).expect("standard output is one JSON object and nothing else")
 }
 
 /// A file in a folder of this test's own.
 fn file(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("program");
-    std::fs::create_dir_all(&folder).expect("the target folder can be written");
-    folder.join(name)
+    process::file("program", name)
+}
+
+/// What a NumPy file says about its array.
+fn header(path: &Path) -> String {
+    let array = std::fs::read(path).expect("the array was written");
+    assert!(array.starts_with(b"\x93NUMPY"));
+    text(&array[10..array.iter().position(|byte| *byte == b'\n').expect("a header ends")])
 }
 
 #[test]
 fn heat_gives_the_golden_numbers() {
     for devices in ["reference", "host"] {
-        let run = json(&["--n", "34", "--steps", "60", "--devices", devices, "--json"]);
+        let run = json("heat", &["--n", "34", "--steps", "60", "--devices", devices]);
         let near = |name: &str, expected: f64| {
             let found = run[name].as_f64().unwrap_or_else(|| panic!("no {name} in {run}"));
             assert!(((found - expected) / expected).abs() < 1e-13, "{name} on {devices}: {found}");
@@ -75,7 +59,7 @@ fn heat_gives_the_golden_numbers() {
 
 #[test]
 fn heat_verifies_itself() {
-    let run = json(&["--n", "23,9,14", "--steps", "7", "--devices", "host", "--threads", "2", "--verify", "--json"]);
+    let run = json("heat", &["--n", "23,9,14", "--steps", "7", "--devices", "host", "--threads", "2", "--verify"]);
     assert_eq!((&run["max_abs_diff"], &run["bits_equal"]), (&Value::from(0.0), &Value::from(true)));
     assert_eq!(run["n"], serde_json::json!([23, 9, 14]));
     let picture = file("verified.png");
@@ -91,9 +75,7 @@ fn heat_writes_an_array_and_a_picture() {
     let arguments = ["--n", "16,8,4", "--steps", "1", "--devices", "host", "--json"];
     let files = ["--save", array.to_str().unwrap(), "--png", picture.to_str().unwrap()];
     out(heat(&[&arguments[..], &files[..]].concat()));
-    let array = std::fs::read(array).expect("the array was written");
-    assert!(array.starts_with(b"\x93NUMPY"));
-    let header = text(&array[10..array.iter().position(|byte| *byte == b'\n').expect("a header ends")]);
+    let header = header(&array);
     assert!(header.contains("(4, 8, 16)") && header.contains("<f8"), "{header}");
     let picture = std::fs::read(picture).expect("the picture was written");
     assert!(picture.starts_with(b"\x89PNG"));
@@ -101,8 +83,105 @@ fn heat_writes_an_array_and_a_picture() {
 
 #[test]
 fn heat_does_nothing_in_no_steps() {
-    let run = json(&["--n", "8", "--steps", "0", "--devices", "host", "--json"]);
+    let run = json("heat", &["--n", "8", "--steps", "0", "--devices", "host"]);
     assert_eq!((&run["points"], &run["points_per_second"]), (&Value::from(0), &Value::from(0.0)));
+}
+
+/// All examples, and whether they call functions whose last bits are the vendor's.
+const EXAMPLES: [(&str, bool); 9] = [
+    ("heat", false),
+    ("wave", false),
+    ("elastic", false),
+    ("gray_scott", false),
+    ("burgers", false),
+    ("himeno", false),
+    ("perona_malik", true),
+    ("automaton", false),
+    ("poisson", false),
+];
+
+/// Every example on a small grid against the reference.
+fn verify_examples(devices: &str) {
+    for (name, is_transcendental) in EXAMPLES {
+        let run = json(name, &["--n", "19,11,14", "--steps", "3", "--devices", devices, "--verify"]);
+        assert_eq!(run["steps"], Value::from(3), "{name}: {run}");
+        assert!(run["points"].as_u64().is_some_and(|points| points > 0), "{name}: {run}");
+        assert_eq!(run["within_tolerance"], Value::from(true), "{name}: {run}");
+        assert!(is_transcendental || run["bits_equal"] == true, "{name}: {run}");
+    }
+}
+
+#[test]
+fn every_example_verifies_itself_on_the_host() {
+    verify_examples("host");
+}
+
+#[test]
+fn every_example_verifies_itself_on_pocl() {
+    let found = polyhalo::devices::find("opencl:pocl", &[]).map_err(|error| error.to_string());
+    if require::available("pocl", found).is_some() {
+        verify_examples("opencl:pocl");
+    }
+}
+
+#[test]
+fn himeno_gives_the_published_gosa() {
+    let run = json("himeno", &["--devices", "host"]);
+    let gosas = run["gosa"].as_array().expect("one number for each iteration");
+    let last = gosas.last().and_then(Value::as_f64).expect("a number");
+    assert_eq!((gosas.len(), &run["grid"]), (64, &serde_json::json!([128, 64, 64])));
+    assert!((last / 2.395185e-3 - 1.0).abs() <= 1e-3, "{last}");
+}
+
+#[test]
+fn gray_scott_goes_on_from_a_checkpoint_bit_for_bit() {
+    let (checkpoint, whole, parts) = (file("state"), file("whole.npy"), file("parts.npy"));
+    let [checkpoint, whole, parts] = [&checkpoint, &whole, &parts].map(|path| path.to_str().expect("UTF-8"));
+    let go = |steps: &str, devices: &str, more: &[&str]| {
+        json("gray_scott", &[&["--n", "12,9,10", "--steps", steps, "--devices", devices], more].concat())
+    };
+    go("7", "reference", &["--save", whole]);
+    go("4", "host", &["--checkpoint", checkpoint]);
+    go("3", "host", &["--restore", checkpoint, "--save", parts, "--verify"]);
+    let read = |path| std::fs::read(path).expect("it was written");
+    assert!(read(whole) == read(parts), "7 steps are not 4 and 3");
+    let said = fails(run(example("gray_scott", &["--n", "9", "--devices", "host", "--restore", checkpoint])), 2);
+    assert!(said.contains(checkpoint) && said.contains("12") && said.contains("grid"), "{said}");
+}
+
+#[test]
+fn wave_writes_what_receivers_hear_and_snapshots() {
+    let (receivers, snapshots) = (file("receivers.npy"), file("snapshots"));
+    let _ = std::fs::remove_dir_all(&snapshots);
+    let files = ["--receivers", receivers.to_str().unwrap(), "--snapshots", snapshots.to_str().unwrap()];
+    let size = ["--n", "13,12,11", "--steps", "5", "--every", "2", "--devices", "host"];
+    let run = json("wave", &[&size[..], &files[..]].concat());
+    assert_eq!(run["receivers"].as_array().map(Vec::len), Some(5 * 13));
+    let header = header(&receivers);
+    assert!(header.contains("(5, 13)") && header.contains("<f4"), "{header}");
+    let names = std::fs::read_dir(snapshots).expect("the folder was made");
+    let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["p-000002.vti", "p-000004.vti"]);
+}
+
+#[test]
+fn perona_malik_has_pictures_before_and_after() {
+    let after = file("volume.png");
+    let before = file("volume-before.png");
+    let _ = std::fs::remove_file(&before);
+    json("perona_malik", &["--n", "16", "--steps", "2", "--devices", "host", "--png", after.to_str().unwrap()]);
+    let [before, after] = [before, after].map(|path| std::fs::read(path).expect("it was written"));
+    assert!(before.starts_with(b"\x89PNG") && after.starts_with(b"\x89PNG") && before != after);
+}
+
+#[test]
+fn poisson_stops_when_the_residual_is_small_enough() {
+    let run = json("poisson", &["--n", "17", "--tolerance", "1e-4", "--devices", "host"]);
+    let steps = run["steps"].as_u64().expect("a number");
+    let residuals: Vec<_> = run["residual"].as_array().expect("one for each sweep").iter().map(Value::as_f64).collect();
+    assert!(steps < 1000 && steps.is_multiple_of(10) && residuals.len() as u64 == steps, "{run}");
+    assert!(residuals.first() > residuals.last() && residuals.last().unwrap().unwrap() <= 1e-4, "{run}");
 }
 
 #[test]
@@ -125,6 +204,19 @@ fn bad_input_is_one_paragraph_and_exit_code_2() {
     few(&["--n", "0", "--devices", "host"], &["no cells along X"]);
     few(&["--n", "1,2"], &["one number or three"]);
     few(&["--n", "8", "--steps", "1", "--devices", "host", "--save", "/no/such/folder/u.npy"], &["/no/such/folder"]);
+    few(&["--n", "8", "--steps", "many"], &["--steps", "many"]);
+    let other = |name: &str, arguments: &[&str], parts: &[&str]| {
+        let said = fails(run(example(name, &[&["--devices", "host", "--steps", "1"], arguments].concat())), 2);
+        assert!(parts.iter().all(|part| said.contains(part)) && !said.contains("panicked"), "{name}: {said}");
+    };
+    other("wave", &["--n", "8"], &["`wave` reads `p` over 9 cells along X", "the grid has 8"]);
+    other("wave", &["--n", "12", "--snapshots", "Cargo.toml/here"], &["Cargo.toml/here"]);
+    other("gray_scott", &["--n", "8", "--restore", "no/such/state"], &["no/such/state"]);
+    other("gray_scott", &["--n", "8", "--restore", "Cargo.toml"], &["Cargo.toml", "checkpoint"]);
+    other("burgers", &["--nu", "nan"], &["--nu", "a number greater than 0"]);
+    other("poisson", &["--tolerance", "0"], &["--tolerance", "a number greater than 0"]);
+    other("perona_malik", &["--kappa", "steep"], &["--kappa", "a number greater than 0"]);
+    other("elastic", &["--n", "4"], &["the grid has 4"]);
 }
 
 #[test]
@@ -201,10 +293,10 @@ fn oclgrind_finds_no_race_and_no_read_out_of_bounds() {
     let log = file("oclgrind.log");
     let _ = std::fs::remove_file(&log);
     let mut command =
-        heat_command(&["--n", "14,9,11", "--steps", "2", "--devices", "opencl:oclgrind", "--verify", "--json"]);
+        example("heat", &["--n", "14,9,11", "--steps", "2", "--devices", "opencl:oclgrind", "--verify", "--json"]);
     command.env("OCL_ICD_VENDORS", driver).env("OCLGRIND_LOG", &log);
     command.env("OCLGRIND_CHECK_API", "1").env("OCLGRIND_DATA_RACES", "1").env("OCLGRIND_MAX_ERRORS", "20");
-    let run: Value = serde_json::from_str(&out(command.output().expect("the example starts"))).expect("JSON");
+    let run: Value = serde_json::from_str(&out(run(command))).expect("JSON");
     assert_eq!(run["bits_equal"], Value::from(true), "{run}");
     let found = std::fs::read_to_string(&log).expect("oclgrind writes a log, empty when there is nothing to say");
     assert!(found.is_empty(), "{found}");

@@ -3,23 +3,14 @@
 //! `POLYHALO_RANDOM_KERNELS` is their number and `POLYHALO_RANDOM_SEED` the seed of the first; a failure names the seed of
 //! its kernel.
 
-use std::env;
-
 use polyhalo_codegen::Verified;
 use polyhalo_codegen::random::{Limits, kernel};
 use polyhalo_tests::agreement::{check_host, check_opencl};
+use polyhalo_tests::number;
 
 /// The number and the first seed of the kernels, unless the environment has others.
 const KERNELS: u64 = 20;
 const SEED: u64 = 1;
-
-/// A number in the environment.
-fn number(name: &str, default: u64) -> u64 {
-    match env::var(name) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} is a number, not `{text}`")),
-        Err(_) => default,
-    }
-}
 
 fn kernels() -> Vec<Verified> {
     let seed = number("POLYHALO_RANDOM_SEED", SEED);

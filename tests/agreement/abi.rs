@@ -28,6 +28,8 @@ pub(super) struct Run {
     pub(crate) lo: [isize; 3],
     /// Points along each axis.
     pub(crate) size: [usize; 3],
+    /// The points that are updated: all (-1), or those whose indices add up to an even (0) or odd (1) number.
+    pub(crate) parity: i32,
     /// The global index of local cell (0, 0, 0).
     pub(crate) global: [i32; 3],
     /// Cells to prefetch ahead, 0 for none.

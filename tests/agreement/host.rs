@@ -11,12 +11,13 @@ use polyhalo_codegen::offline::processes;
 use polyhalo_runtime::backend::host::InstructionSet;
 
 use super::abi::Run;
-use super::case::GLOBAL;
+use super::case::{GLOBAL, Values};
 use super::{Case, cases, none_failed};
 
 /// What the emitted modules are compiled with: the runtime's own source, so that its stores are tested too.
 const ARGS: &str = include_str!("../../dsl-runtime/src/backend/host/args.rs");
 const SUPPORT: &str = include_str!("../../dsl-runtime/src/backend/host/support.rs");
+const REDUCTION: &str = include_str!("../../dsl-runtime/src/reduction/accumulate.rs");
 
 /// The rest of the library, but for the modules of the kernels.
 const ENTRANCE: &str = r#"
@@ -42,6 +43,7 @@ pub unsafe extern "C" fn run(run: &abi::Run) -> bool {
             sz: run.sz,
             lo: run.lo,
             size: run.size,
+            parity: run.parity,
             global: run.global,
             ahead: run.ahead,
             stream: run.stream,
@@ -88,7 +90,10 @@ impl Native {
     /// What goes wrong in a case.
     fn failure(&self, kernel: usize, case: &Case<'_>) -> Option<String> {
         for (version, set) in InstructionSet::ALL.into_iter().enumerate().filter(|(_, set)| set.is_available()) {
-            for (ahead, stream) in [(0, false), (0, true), (64, false), (1 << 20, true)] {
+            // Nothing that is updated in part or was read goes past the caches.
+            let may_stream = case.parity.is_none() && !case.is_in_place();
+            let ways = [(0, false), (0, true), (64, false), (1 << 20, true)];
+            for (ahead, stream) in ways.into_iter().filter(|(_, stream)| may_stream || !stream) {
                 for shift in [0, 3] {
                     let found = self.run(kernel, version, case, (ahead, stream, shift));
                     if let Some(wrong) = case.difference(&found, |_| true) {
@@ -101,25 +106,25 @@ impl Native {
         None
     }
 
-    /// The bytes of the results after a run.
+    /// The bytes of all memories after a run.
     fn run(&self, kernel: usize, version: usize, case: &Case<'_>, how: (isize, bool, usize)) -> Vec<Vec<u8>> {
         let (ahead, stream, shift) = how;
         // SAFETY: `ENTRANCE` defines the function with this type.
         let run: Symbol<'_, unsafe extern "C" fn(&Run) -> bool> =
             unsafe { self.0.get("run") }.expect("the library has an entrance");
-        let fields: Vec<Memory> = case.fields.iter().map(|field| Memory::new(&field.bytes(), 8 * shift)).collect();
-        let mut results: Vec<Memory> = Vec::new();
-        for output in &case.outputs {
-            results.push(Memory::new(&output.before.bytes(), shift * output.before.layout.ty.bytes()));
-        }
-        let origins = |number: usize| {
-            let layout = &case.field(number).layout;
-            fields[case.of_field[number]].at(layout.origin * layout.ty.bytes()).cast_const()
+        let distance = |number: usize, bytes: usize| shift * if case.of_output.contains(&number) { bytes } else { 8 };
+        let place = |(number, values): (usize, &Values)| {
+            Memory::new(&values.bytes(), distance(number, values.layout.ty.bytes()))
         };
-        let fields: Vec<*const u8> = (0..case.of_field.len()).map(origins).collect();
-        let layouts = case.outputs.iter().map(|output| &output.before.layout);
-        let outputs: Vec<*mut u8> =
-            results.iter().zip(layouts).map(|(result, layout)| result.at(layout.origin * layout.ty.bytes())).collect();
+        let mut memories: Vec<Memory> = case.memory.iter().enumerate().map(place).collect();
+        // The origin of a field is moved, perhaps out of its memory.
+        let origin = |number: usize, shift: [i64; 3]| {
+            let layout = &case.memory[number].layout;
+            memories[number].at(layout.shifted_origin(shift).wrapping_mul(layout.ty.bytes()))
+        };
+        let fields: Vec<*const u8> =
+            case.of_field.iter().map(|field| origin(*field, case.shift).cast_const()).collect();
+        let outputs: Vec<*mut u8> = case.of_output.iter().map(|output| origin(*output, [0; 3])).collect();
         let scalars = case.scalar_bits();
         let call = Run {
             kernel,
@@ -134,14 +139,15 @@ impl Native {
             sz: case.strides.plane as isize,
             lo: case.range.lo.map(|cell| cell as isize),
             size: case.range.size(),
+            parity: case.parity.map_or(-1, i32::from),
             global: GLOBAL,
             ahead,
             stream,
         };
         // SAFETY: the lists are alive and as long as they say; results and fields hold the box and its footprints, have
-        // the types of the kernel and memory of their own; this CPU has the instruction set.
+        // the types of the kernel, and no point reads what another writes; this CPU has the instruction set.
         assert!(unsafe { run(&call) }, "the kernel has no such version");
-        results.iter_mut().map(|result| result.bytes().to_vec()).collect()
+        memories.iter_mut().map(|memory| memory.bytes().to_vec()).collect()
     }
 }
 
@@ -149,9 +155,10 @@ impl Native {
 fn source(kernels: &[Verified]) -> String {
     let module = |name: &str, text: &str| format!("pub mod {name} {{\n{text}}}\n\n");
     let mut source = module("abi", include_str!("abi.rs")) + &module("args", ARGS) + &module("support", SUPPORT);
+    source.push_str(&module("reduction", REDUCTION));
     source.push_str(ENTRANCE);
     for (number, kernel) in kernels.iter().enumerate() {
-        let scope = "use crate::{HostCode, args::BoxArgs, support::{prefetch, store}};\n";
+        let scope = "use crate::{HostCode, args::BoxArgs, support::*};\n";
         let text = format!("{scope}{}", NativeRust.emit(kernel).readable());
         source.push_str(&module(&format!("kernel_{number}"), &text));
     }

@@ -9,6 +9,8 @@
 //   sy sz           elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 //   g_x g_y g_z     the global index of the subdomain's first element
 
 // The lesser number.
@@ -18,9 +20,9 @@ static inline __device__ unsigned long long min_u64(unsigned long long a, unsign
 }
 
 extern "C" __global__ void __launch_bounds__(256) coloured(
-    double *__restrict__ out,
-    const double *__restrict__ u,
-    const unsigned char *__restrict__ kind,
+    double *out,
+    const double *u,
+    const unsigned char *kind,
     const long long sy,
     const long long sz,
     const int lo_x,
@@ -29,6 +31,7 @@ extern "C" __global__ void __launch_bounds__(256) coloured(
     const int n_x,
     const int n_y,
     const int n_z,
+    const int parity,
     const int g_x,
     const int g_y,
     const int g_z)
@@ -37,6 +40,9 @@ extern "C" __global__ void __launch_bounds__(256) coloured(
     const int j = (int)(blockIdx.y * blockDim.y + threadIdx.y);
     const int k = (int)(blockIdx.z * blockDim.z + threadIdx.z);
     if (i >= n_x || j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
         return;
     }
     const long long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;

@@ -9,6 +9,8 @@
 //   sy sz           elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 //   g_x g_y g_z     the global index of the subdomain's first element
 
 #ifndef __global__ // No HIP header has been read.
@@ -25,9 +27,9 @@ static inline __device__ unsigned long long min_u64(unsigned long long a, unsign
 
 extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(1, 256)))
 void coloured(
-    double *__restrict__ out,
-    const double *__restrict__ u,
-    const unsigned char *__restrict__ kind,
+    double *out,
+    const double *u,
+    const unsigned char *kind,
     const long long sy,
     const long long sz,
     const int lo_x,
@@ -36,6 +38,7 @@ void coloured(
     const int n_x,
     const int n_y,
     const int n_z,
+    const int parity,
     const int g_x,
     const int g_y,
     const int g_z)
@@ -47,6 +50,9 @@ void coloured(
     const int k = (int)(__builtin_amdgcn_workgroup_id_z() * __builtin_amdgcn_workgroup_size_z() +
         __builtin_amdgcn_workitem_id_z());
     if (i >= n_x || j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
         return;
     }
     const long long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;

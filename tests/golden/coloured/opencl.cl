@@ -10,6 +10,8 @@
 //   sy sz           elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 //   g_x g_y g_z     the global index of the subdomain's first element
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -22,9 +24,9 @@ static inline ulong min_u64(ulong a, ulong b)
 }
 
 kernel void coloured(
-    global double *restrict out,
-    global const double *restrict u,
-    global const uchar *restrict kind,
+    global double *out,
+    global const double *u,
+    global const uchar *kind,
     const ulong out_origin,
     const ulong u_origin,
     const ulong kind_origin,
@@ -36,6 +38,7 @@ kernel void coloured(
     const int n_x,
     const int n_y,
     const int n_z,
+    const int parity,
     const int g_x,
     const int g_y,
     const int g_z)
@@ -47,6 +50,9 @@ kernel void coloured(
     const int j = (int)get_global_id(1);
     const int k = (int)get_global_id(2);
     if (i >= n_x || j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
         return;
     }
     const long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;
@@ -67,13 +73,11 @@ kernel void coloured(
     out[c] = chosen; // wider.rs:41
 }
 
-kernel void coloured_rows(
-    global double *restrict out,
-    global const double *restrict u,
-    global const uchar *restrict kind,
-    const ulong out_origin,
-    const ulong u_origin,
-    const ulong kind_origin,
+// The points of row (j, k).
+static inline __attribute__((always_inline)) void coloured_row(
+    global double *out,
+    global const double *u,
+    global const uchar *kind,
     const long sy,
     const long sz,
     const int lo_x,
@@ -82,21 +86,23 @@ kernel void coloured_rows(
     const int n_x,
     const int n_y,
     const int n_z,
+    const int parity,
     const int g_x,
     const int g_y,
-    const int g_z)
+    const int g_z,
+    const int j,
+    const int k)
 {
-    out += out_origin;
-    u += u_origin;
-    kind += kind_origin;
-    const int j = (int)get_global_id(0);
-    const int k = (int)get_global_id(1);
-    if (j >= n_y || k >= n_z) {
-        return;
-    }
     const long row = lo_x + (lo_y + j) * sy + (lo_z + k) * sz;
     const double GAIN[4] = {0.25, 0.5, 1.0, -2.0};
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"
+#pragma clang loop vectorize(assume_safety)
+#endif
     for (int i = 0; i < n_x; ++i) {
+        if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
+            continue;
+        }
         const long c = row + i;
 
         const int x = g_x + lo_x + i;
@@ -112,5 +118,40 @@ kernel void coloured_rows(
             chosen = u[c] - (double)z * 0.001; // wider.rs:41
         }
         out[c] = chosen; // wider.rs:41
+    }
+}
+
+kernel void coloured_rows(
+    global double *out,
+    global const double *u,
+    global const uchar *kind,
+    const ulong out_origin,
+    const ulong u_origin,
+    const ulong kind_origin,
+    const long sy,
+    const long sz,
+    const int lo_x,
+    const int lo_y,
+    const int lo_z,
+    const int n_x,
+    const int n_y,
+    const int n_z,
+    const int parity,
+    const int g_x,
+    const int g_y,
+    const int g_z)
+{
+    out += out_origin;
+    u += u_origin;
+    kind += kind_origin;
+    const int j = (int)get_global_id(0);
+    const int k = (int)get_global_id(1);
+    if (j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity < 0) { // Constant: no point is tested.
+        coloured_row(out, u, kind, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, -1, g_x, g_y, g_z, j, k);
+    } else {
+        coloured_row(out, u, kind, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, parity, g_x, g_y, g_z, j, k);
     }
 }

@@ -14,14 +14,16 @@
 //   sy_2 sz         elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 
 extern "C" __global__ void __launch_bounds__(256) double_2(
-    double *__restrict__ out_0,
-    const double *__restrict__ global,
-    const double *__restrict__ kernel,
-    const double *__restrict__ kappa,
-    const double *__restrict__ sy,
-    const double *__restrict__ args,
+    double *out_0,
+    const double *global,
+    const double *kernel,
+    const double *kappa,
+    const double *sy,
+    const double *args,
     const double float_2,
     const unsigned int type,
     const long long sy_2,
@@ -31,12 +33,16 @@ extern "C" __global__ void __launch_bounds__(256) double_2(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     const int i_3 = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     const int j = (int)(blockIdx.y * blockDim.y + threadIdx.y);
     const int k = (int)(blockIdx.z * blockDim.z + threadIdx.z);
     if (i_3 >= n_x || j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i_3 + j + k) & 1) != parity) {
         return;
     }
     const long long c_3 = (lo_x + i_3) + (lo_y + j) * sy_2 + (lo_z + k) * sz;

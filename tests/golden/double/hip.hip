@@ -14,6 +14,8 @@
 //   sy_2 sz         elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 
 #ifndef __global__ // No HIP header has been read.
 #define __global__ __attribute__((global))
@@ -22,12 +24,12 @@
 
 extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(1, 256)))
 void double_2(
-    double *__restrict__ out_0,
-    const double *__restrict__ global,
-    const double *__restrict__ kernel,
-    const double *__restrict__ kappa,
-    const double *__restrict__ sy,
-    const double *__restrict__ args,
+    double *out_0,
+    const double *global,
+    const double *kernel,
+    const double *kappa,
+    const double *sy,
+    const double *args,
     const double float_2,
     const unsigned int type,
     const long long sy_2,
@@ -37,7 +39,8 @@ void double_2(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     const int i_3 = (int)(__builtin_amdgcn_workgroup_id_x() * __builtin_amdgcn_workgroup_size_x() +
         __builtin_amdgcn_workitem_id_x());
@@ -46,6 +49,9 @@ void double_2(
     const int k = (int)(__builtin_amdgcn_workgroup_id_z() * __builtin_amdgcn_workgroup_size_z() +
         __builtin_amdgcn_workitem_id_z());
     if (i_3 >= n_x || j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i_3 + j + k) & 1) != parity) {
         return;
     }
     const long long c_3 = (lo_x + i_3) + (lo_y + j) * sy_2 + (lo_z + k) * sz;

@@ -15,17 +15,19 @@
 //   sy_2 sz         elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
 
 kernel void double_2(
-    global double *restrict out_0,
-    global const double *restrict global_2,
-    global const double *restrict kernel_2,
-    global const double *restrict kappa,
-    global const double *restrict sy,
-    global const double *restrict args,
+    global double *out_0,
+    global const double *global_2,
+    global const double *kernel_2,
+    global const double *kappa,
+    global const double *sy,
+    global const double *args,
     const ulong out_0_origin,
     const ulong global_2_origin,
     const ulong kernel_2_origin,
@@ -41,7 +43,8 @@ kernel void double_2(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     out_0 += out_0_origin;
     global_2 += global_2_origin;
@@ -53,6 +56,9 @@ kernel void double_2(
     const int j = (int)get_global_id(1);
     const int k = (int)get_global_id(2);
     if (i_3 >= n_x || j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i_3 + j + k) & 1) != parity) {
         return;
     }
     const long c_3 = (lo_x + i_3) + (lo_y + j) * sy_2 + (lo_z + k) * sz;
@@ -73,19 +79,14 @@ kernel void double_2(
     out_0[c_3] = i_2 + c_2 + int_2 + lambda_t; // names.rs:25
 }
 
-kernel void double_2_rows(
-    global double *restrict out_0,
-    global const double *restrict global_2,
-    global const double *restrict kernel_2,
-    global const double *restrict kappa,
-    global const double *restrict sy,
-    global const double *restrict args,
-    const ulong out_0_origin,
-    const ulong global_2_origin,
-    const ulong kernel_2_origin,
-    const ulong kappa_origin,
-    const ulong sy_origin,
-    const ulong args_origin,
+// The points of row (j, k).
+static inline __attribute__((always_inline)) void double_2_row(
+    global double *out_0,
+    global const double *global_2,
+    global const double *kernel_2,
+    global const double *kappa,
+    global const double *sy,
+    global const double *args,
     const double float_2,
     const uint type,
     const long sy_2,
@@ -95,21 +96,20 @@ kernel void double_2_rows(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity,
+    const int j,
+    const int k)
 {
-    out_0 += out_0_origin;
-    global_2 += global_2_origin;
-    kernel_2 += kernel_2_origin;
-    kappa += kappa_origin;
-    sy += sy_origin;
-    args += args_origin;
-    const int j = (int)get_global_id(0);
-    const int k = (int)get_global_id(1);
-    if (j >= n_y || k >= n_z) {
-        return;
-    }
     const long row = lo_x + (lo_y + j) * sy_2 + (lo_z + k) * sz;
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"
+#pragma clang loop vectorize(assume_safety)
+#endif
     for (int i_3 = 0; i_3 < n_x; ++i_3) {
+        if (parity >= 0 && ((lo_x + lo_y + lo_z + i_3 + j + k) & 1) != parity) {
+            continue;
+        }
         const long c_3 = row + i_3;
 
         const double out = float_2 * 0.5; // names.rs:17
@@ -126,5 +126,50 @@ kernel void double_2_rows(
         const double c_2 = c + args[c_3] * sy[c_3]; // names.rs:23
         const double lambda_t = int_2 * out; // names.rs:24: get_global_id(int)
         out_0[c_3] = i_2 + c_2 + int_2 + lambda_t; // names.rs:25
+    }
+}
+
+kernel void double_2_rows(
+    global double *out_0,
+    global const double *global_2,
+    global const double *kernel_2,
+    global const double *kappa,
+    global const double *sy,
+    global const double *args,
+    const ulong out_0_origin,
+    const ulong global_2_origin,
+    const ulong kernel_2_origin,
+    const ulong kappa_origin,
+    const ulong sy_origin,
+    const ulong args_origin,
+    const double float_2,
+    const uint type,
+    const long sy_2,
+    const long sz,
+    const int lo_x,
+    const int lo_y,
+    const int lo_z,
+    const int n_x,
+    const int n_y,
+    const int n_z,
+    const int parity)
+{
+    out_0 += out_0_origin;
+    global_2 += global_2_origin;
+    kernel_2 += kernel_2_origin;
+    kappa += kappa_origin;
+    sy += sy_origin;
+    args += args_origin;
+    const int j = (int)get_global_id(0);
+    const int k = (int)get_global_id(1);
+    if (j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity < 0) { // Constant: no point is tested.
+        double_2_row(out_0, global_2, kernel_2, kappa, sy, args, float_2, type, sy_2, sz, lo_x, lo_y, lo_z,
+            n_x, n_y, n_z, -1, j, k);
+    } else {
+        double_2_row(out_0, global_2, kernel_2, kappa, sy, args, float_2, type, sy_2, sz, lo_x, lo_y, lo_z,
+            n_x, n_y, n_z, parity, j, k);
     }
 }

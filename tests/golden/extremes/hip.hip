@@ -12,6 +12,8 @@
 //   sy sz           elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 
 #ifndef __global__ // No HIP header has been read.
 #define __global__ __attribute__((global))
@@ -33,11 +35,11 @@ static inline __device__ double max_f64(double a, double b)
 
 extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(1, 256)))
 void extremes(
-    double *__restrict__ out_0,
-    double *__restrict__ out_1,
-    const double *__restrict__ u,
-    const double *__restrict__ v_0,
-    const double *__restrict__ v_1,
+    double *out_0,
+    double *out_1,
+    const double *u,
+    const double *v_0,
+    const double *v_1,
     const double limit,
     const long long sy,
     const long long sz,
@@ -46,7 +48,8 @@ void extremes(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     const int i = (int)(__builtin_amdgcn_workgroup_id_x() * __builtin_amdgcn_workgroup_size_x() +
         __builtin_amdgcn_workitem_id_x());
@@ -55,6 +58,9 @@ void extremes(
     const int k = (int)(__builtin_amdgcn_workgroup_id_z() * __builtin_amdgcn_workgroup_size_z() +
         __builtin_amdgcn_workitem_id_z());
     if (i >= n_x || j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
         return;
     }
     const long long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;

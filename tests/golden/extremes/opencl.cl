@@ -13,6 +13,8 @@
 //   sy sz           elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
@@ -30,11 +32,11 @@ static inline double max_f64(double a, double b)
 }
 
 kernel void extremes(
-    global double *restrict out_0,
-    global double *restrict out_1,
-    global const double *restrict u,
-    global const double *restrict v_0,
-    global const double *restrict v_1,
+    global double *out_0,
+    global double *out_1,
+    global const double *u,
+    global const double *v_0,
+    global const double *v_1,
     const ulong out_0_origin,
     const ulong out_1_origin,
     const ulong u_origin,
@@ -48,7 +50,8 @@ kernel void extremes(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     out_0 += out_0_origin;
     out_1 += out_1_origin;
@@ -59,6 +62,9 @@ kernel void extremes(
     const int j = (int)get_global_id(1);
     const int k = (int)get_global_id(2);
     if (i >= n_x || j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
         return;
     }
     const long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;
@@ -98,17 +104,13 @@ kernel void extremes(
     out_1[c] = rounded * square + sign_2; // wider.rs:53
 }
 
-kernel void extremes_rows(
-    global double *restrict out_0,
-    global double *restrict out_1,
-    global const double *restrict u,
-    global const double *restrict v_0,
-    global const double *restrict v_1,
-    const ulong out_0_origin,
-    const ulong out_1_origin,
-    const ulong u_origin,
-    const ulong v_0_origin,
-    const ulong v_1_origin,
+// The points of row (j, k).
+static inline __attribute__((always_inline)) void extremes_row(
+    global double *out_0,
+    global double *out_1,
+    global const double *u,
+    global const double *v_0,
+    global const double *v_1,
     const double limit,
     const long sy,
     const long sz,
@@ -117,20 +119,20 @@ kernel void extremes_rows(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity,
+    const int j,
+    const int k)
 {
-    out_0 += out_0_origin;
-    out_1 += out_1_origin;
-    u += u_origin;
-    v_0 += v_0_origin;
-    v_1 += v_1_origin;
-    const int j = (int)get_global_id(0);
-    const int k = (int)get_global_id(1);
-    if (j >= n_y || k >= n_z) {
-        return;
-    }
     const long row = lo_x + (lo_y + j) * sy + (lo_z + k) * sz;
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"
+#pragma clang loop vectorize(assume_safety)
+#endif
     for (int i = 0; i < n_x; ++i) {
+        if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
+            continue;
+        }
         const long c = row + i;
 
         double least = u[c]; // wider.rs:47
@@ -166,5 +168,44 @@ kernel void extremes_rows(
         }
         out_0[c] = copysign(least, clamped_3); // wider.rs:53
         out_1[c] = rounded * square + sign_2; // wider.rs:53
+    }
+}
+
+kernel void extremes_rows(
+    global double *out_0,
+    global double *out_1,
+    global const double *u,
+    global const double *v_0,
+    global const double *v_1,
+    const ulong out_0_origin,
+    const ulong out_1_origin,
+    const ulong u_origin,
+    const ulong v_0_origin,
+    const ulong v_1_origin,
+    const double limit,
+    const long sy,
+    const long sz,
+    const int lo_x,
+    const int lo_y,
+    const int lo_z,
+    const int n_x,
+    const int n_y,
+    const int n_z,
+    const int parity)
+{
+    out_0 += out_0_origin;
+    out_1 += out_1_origin;
+    u += u_origin;
+    v_0 += v_0_origin;
+    v_1 += v_1_origin;
+    const int j = (int)get_global_id(0);
+    const int k = (int)get_global_id(1);
+    if (j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity < 0) { // Constant: no point is tested.
+        extremes_row(out_0, out_1, u, v_0, v_1, limit, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, -1, j, k);
+    } else {
+        extremes_row(out_0, out_1, u, v_0, v_1, limit, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, parity, j, k);
     }
 }

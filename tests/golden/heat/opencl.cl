@@ -12,15 +12,17 @@
 //   sy sz           elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
 
 kernel void heat(
-    global double *restrict out,
-    global const double *restrict u,
-    global const double *restrict f,
-    global const double *restrict kappa,
+    global double *out,
+    global const double *u,
+    global const double *f,
+    global const double *kappa,
     const ulong out_origin,
     const ulong u_origin,
     const ulong f_origin,
@@ -33,7 +35,8 @@ kernel void heat(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     out += out_origin;
     u += u_origin;
@@ -43,6 +46,9 @@ kernel void heat(
     const int j = (int)get_global_id(1);
     const int k = (int)get_global_id(2);
     if (i >= n_x || j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
         return;
     }
     const long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;
@@ -56,11 +62,51 @@ kernel void heat(
     out[c] = u[c] + f[c] + beta * (flux + flux_2 + flux_3 + flux_4 + flux_5 + flux_6); // heat.rs:9
 }
 
+// The points of row (j, k).
+static inline __attribute__((always_inline)) void heat_row(
+    global double *out,
+    global const double *u,
+    global const double *f,
+    global const double *kappa,
+    const double beta,
+    const long sy,
+    const long sz,
+    const int lo_x,
+    const int lo_y,
+    const int lo_z,
+    const int n_x,
+    const int n_y,
+    const int n_z,
+    const int parity,
+    const int j,
+    const int k)
+{
+    const long row = lo_x + (lo_y + j) * sy + (lo_z + k) * sz;
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"
+#pragma clang loop vectorize(assume_safety)
+#endif
+    for (int i = 0; i < n_x; ++i) {
+        if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
+            continue;
+        }
+        const long c = row + i;
+
+        const double flux = (kappa[c + 1] + kappa[c]) * (u[c + 1] - u[c]); // heat.rs:9: flux(X)
+        const double flux_2 = (kappa[c - 1] + kappa[c]) * (u[c - 1] - u[c]); // heat.rs:9: flux(-X)
+        const double flux_3 = (kappa[c + sy] + kappa[c]) * (u[c + sy] - u[c]); // heat.rs:9: flux(Y)
+        const double flux_4 = (kappa[c - sy] + kappa[c]) * (u[c - sy] - u[c]); // heat.rs:9: flux(-Y)
+        const double flux_5 = (kappa[c + sz] + kappa[c]) * (u[c + sz] - u[c]); // heat.rs:9: flux(Z)
+        const double flux_6 = (kappa[c - sz] + kappa[c]) * (u[c - sz] - u[c]); // heat.rs:9: flux(-Z)
+        out[c] = u[c] + f[c] + beta * (flux + flux_2 + flux_3 + flux_4 + flux_5 + flux_6); // heat.rs:9
+    }
+}
+
 kernel void heat_rows(
-    global double *restrict out,
-    global const double *restrict u,
-    global const double *restrict f,
-    global const double *restrict kappa,
+    global double *out,
+    global const double *u,
+    global const double *f,
+    global const double *kappa,
     const ulong out_origin,
     const ulong u_origin,
     const ulong f_origin,
@@ -73,7 +119,8 @@ kernel void heat_rows(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     out += out_origin;
     u += u_origin;
@@ -84,16 +131,9 @@ kernel void heat_rows(
     if (j >= n_y || k >= n_z) {
         return;
     }
-    const long row = lo_x + (lo_y + j) * sy + (lo_z + k) * sz;
-    for (int i = 0; i < n_x; ++i) {
-        const long c = row + i;
-
-        const double flux = (kappa[c + 1] + kappa[c]) * (u[c + 1] - u[c]); // heat.rs:9: flux(X)
-        const double flux_2 = (kappa[c - 1] + kappa[c]) * (u[c - 1] - u[c]); // heat.rs:9: flux(-X)
-        const double flux_3 = (kappa[c + sy] + kappa[c]) * (u[c + sy] - u[c]); // heat.rs:9: flux(Y)
-        const double flux_4 = (kappa[c - sy] + kappa[c]) * (u[c - sy] - u[c]); // heat.rs:9: flux(-Y)
-        const double flux_5 = (kappa[c + sz] + kappa[c]) * (u[c + sz] - u[c]); // heat.rs:9: flux(Z)
-        const double flux_6 = (kappa[c - sz] + kappa[c]) * (u[c - sz] - u[c]); // heat.rs:9: flux(-Z)
-        out[c] = u[c] + f[c] + beta * (flux + flux_2 + flux_3 + flux_4 + flux_5 + flux_6); // heat.rs:9
+    if (parity < 0) { // Constant: no point is tested.
+        heat_row(out, u, f, kappa, beta, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, -1, j, k);
+    } else {
+        heat_row(out, u, f, kappa, beta, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, parity, j, k);
     }
 }

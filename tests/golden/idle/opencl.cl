@@ -11,14 +11,16 @@
 //   sy sz           elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
 
 kernel void idle(
-    global double *restrict out,
-    global const double *restrict u,
-    global const float *restrict _spare,
+    global double *out,
+    global const double *u,
+    global const float *_spare,
     const ulong out_origin,
     const ulong u_origin,
     const ulong _spare_origin,
@@ -30,7 +32,8 @@ kernel void idle(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     out += out_origin;
     u += u_origin;
@@ -41,15 +44,51 @@ kernel void idle(
     if (i >= n_x || j >= n_y || k >= n_z) {
         return;
     }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
+        return;
+    }
     const long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;
 
     out[c] = u[c + sz]; // idle.rs:8
 }
 
+// The points of row (j, k).
+static inline __attribute__((always_inline)) void idle_row(
+    global double *out,
+    global const double *u,
+    global const float *_spare,
+    const double _unit,
+    const long sy,
+    const long sz,
+    const int lo_x,
+    const int lo_y,
+    const int lo_z,
+    const int n_x,
+    const int n_y,
+    const int n_z,
+    const int parity,
+    const int j,
+    const int k)
+{
+    const long row = lo_x + (lo_y + j) * sy + (lo_z + k) * sz;
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"
+#pragma clang loop vectorize(assume_safety)
+#endif
+    for (int i = 0; i < n_x; ++i) {
+        if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
+            continue;
+        }
+        const long c = row + i;
+
+        out[c] = u[c + sz]; // idle.rs:8
+    }
+}
+
 kernel void idle_rows(
-    global double *restrict out,
-    global const double *restrict u,
-    global const float *restrict _spare,
+    global double *out,
+    global const double *u,
+    global const float *_spare,
     const ulong out_origin,
     const ulong u_origin,
     const ulong _spare_origin,
@@ -61,7 +100,8 @@ kernel void idle_rows(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     out += out_origin;
     u += u_origin;
@@ -71,10 +111,9 @@ kernel void idle_rows(
     if (j >= n_y || k >= n_z) {
         return;
     }
-    const long row = lo_x + (lo_y + j) * sy + (lo_z + k) * sz;
-    for (int i = 0; i < n_x; ++i) {
-        const long c = row + i;
-
-        out[c] = u[c + sz]; // idle.rs:8
+    if (parity < 0) { // Constant: no point is tested.
+        idle_row(out, u, _spare, _unit, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, -1, j, k);
+    } else {
+        idle_row(out, u, _spare, _unit, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, parity, j, k);
     }
 }

@@ -10,11 +10,13 @@
 //   sy sz           elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 
 extern "C" __global__ void __launch_bounds__(256) jacobi(
-    double *__restrict__ out,
-    const double *__restrict__ u,
-    const double *__restrict__ f,
+    double *out,
+    const double *u,
+    const double *f,
     const double h2,
     const long long sy,
     const long long sz,
@@ -23,12 +25,16 @@ extern "C" __global__ void __launch_bounds__(256) jacobi(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
     const int j = (int)(blockIdx.y * blockDim.y + threadIdx.y);
     const int k = (int)(blockIdx.z * blockDim.z + threadIdx.z);
     if (i >= n_x || j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
         return;
     }
     const long long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;

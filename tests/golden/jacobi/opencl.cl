@@ -11,14 +11,16 @@
 //   sy sz           elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT ON
 
 kernel void jacobi(
-    global double *restrict out,
-    global const double *restrict u,
-    global const double *restrict f,
+    global double *out,
+    global const double *u,
+    global const double *f,
     const ulong out_origin,
     const ulong u_origin,
     const ulong f_origin,
@@ -30,7 +32,8 @@ kernel void jacobi(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     out += out_origin;
     u += u_origin;
@@ -41,6 +44,9 @@ kernel void jacobi(
     if (i >= n_x || j >= n_y || k >= n_z) {
         return;
     }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
+        return;
+    }
     const long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;
 
     // contract.rs:8
@@ -48,10 +54,45 @@ kernel void jacobi(
     out[c] = (around - h2 * f[c]) * (1.0 / 6.0); // contract.rs:9
 }
 
+// The points of row (j, k).
+static inline __attribute__((always_inline)) void jacobi_row(
+    global double *out,
+    global const double *u,
+    global const double *f,
+    const double h2,
+    const long sy,
+    const long sz,
+    const int lo_x,
+    const int lo_y,
+    const int lo_z,
+    const int n_x,
+    const int n_y,
+    const int n_z,
+    const int parity,
+    const int j,
+    const int k)
+{
+    const long row = lo_x + (lo_y + j) * sy + (lo_z + k) * sz;
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"
+#pragma clang loop vectorize(assume_safety)
+#endif
+    for (int i = 0; i < n_x; ++i) {
+        if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
+            continue;
+        }
+        const long c = row + i;
+
+        // contract.rs:8
+        const double around = u[c + 1] + u[c - 1] + u[c + sy] + u[c - sy] + u[c + sz] + u[c - sz];
+        out[c] = (around - h2 * f[c]) * (1.0 / 6.0); // contract.rs:9
+    }
+}
+
 kernel void jacobi_rows(
-    global double *restrict out,
-    global const double *restrict u,
-    global const double *restrict f,
+    global double *out,
+    global const double *u,
+    global const double *f,
     const ulong out_origin,
     const ulong u_origin,
     const ulong f_origin,
@@ -63,7 +104,8 @@ kernel void jacobi_rows(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     out += out_origin;
     u += u_origin;
@@ -73,12 +115,9 @@ kernel void jacobi_rows(
     if (j >= n_y || k >= n_z) {
         return;
     }
-    const long row = lo_x + (lo_y + j) * sy + (lo_z + k) * sz;
-    for (int i = 0; i < n_x; ++i) {
-        const long c = row + i;
-
-        // contract.rs:8
-        const double around = u[c + 1] + u[c - 1] + u[c + sy] + u[c - sy] + u[c + sz] + u[c - sz];
-        out[c] = (around - h2 * f[c]) * (1.0 / 6.0); // contract.rs:9
+    if (parity < 0) { // Constant: no point is tested.
+        jacobi_row(out, u, f, h2, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, -1, j, k);
+    } else {
+        jacobi_row(out, u, f, h2, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, parity, j, k);
     }
 }

@@ -10,6 +10,8 @@
 //   sy sz           elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 
 #ifndef __global__ // No HIP header has been read.
 #define __global__ __attribute__((global))
@@ -18,9 +20,9 @@
 
 extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(1, 256)))
 void jacobi_f32(
-    float *__restrict__ out,
-    const float *__restrict__ u,
-    const float *__restrict__ f,
+    float *out,
+    const float *u,
+    const float *f,
     const float h2,
     const long long sy,
     const long long sz,
@@ -29,7 +31,8 @@ void jacobi_f32(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     const int i = (int)(__builtin_amdgcn_workgroup_id_x() * __builtin_amdgcn_workgroup_size_x() +
         __builtin_amdgcn_workitem_id_x());
@@ -38,6 +41,9 @@ void jacobi_f32(
     const int k = (int)(__builtin_amdgcn_workgroup_id_z() * __builtin_amdgcn_workgroup_size_z() +
         __builtin_amdgcn_workitem_id_z());
     if (i >= n_x || j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
         return;
     }
     const long long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;

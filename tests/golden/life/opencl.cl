@@ -9,12 +9,14 @@
 //   sy sz           elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 
 #pragma OPENCL FP_CONTRACT OFF
 
 kernel void life(
-    global int *restrict out,
-    global const int *restrict age,
+    global int *out,
+    global const int *age,
     const ulong out_origin,
     const ulong age_origin,
     const long sy,
@@ -24,7 +26,8 @@ kernel void life(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     out += out_origin;
     age += age_origin;
@@ -32,6 +35,9 @@ kernel void life(
     const int j = (int)get_global_id(1);
     const int k = (int)get_global_id(2);
     if (i >= n_x || j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
         return;
     }
     const long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;
@@ -138,11 +144,10 @@ kernel void life(
     out[c] = result; // wider.rs:22
 }
 
-kernel void life_rows(
-    global int *restrict out,
-    global const int *restrict age,
-    const ulong out_origin,
-    const ulong age_origin,
+// The points of row (j, k).
+static inline __attribute__((always_inline)) void life_row(
+    global int *out,
+    global const int *age,
     const long sy,
     const long sz,
     const int lo_x,
@@ -150,17 +155,20 @@ kernel void life_rows(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity,
+    const int j,
+    const int k)
 {
-    out += out_origin;
-    age += age_origin;
-    const int j = (int)get_global_id(0);
-    const int k = (int)get_global_id(1);
-    if (j >= n_y || k >= n_z) {
-        return;
-    }
     const long row = lo_x + (lo_y + j) * sy + (lo_z + k) * sz;
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"
+#pragma clang loop vectorize(assume_safety)
+#endif
     for (int i = 0; i < n_x; ++i) {
+        if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
+            continue;
+        }
         const long c = row + i;
 
         int n = 0; // wider.rs:8
@@ -263,5 +271,34 @@ kernel void life_rows(
             result = chosen_2; // wider.rs:19
         }
         out[c] = result; // wider.rs:22
+    }
+}
+
+kernel void life_rows(
+    global int *out,
+    global const int *age,
+    const ulong out_origin,
+    const ulong age_origin,
+    const long sy,
+    const long sz,
+    const int lo_x,
+    const int lo_y,
+    const int lo_z,
+    const int n_x,
+    const int n_y,
+    const int n_z,
+    const int parity)
+{
+    out += out_origin;
+    age += age_origin;
+    const int j = (int)get_global_id(0);
+    const int k = (int)get_global_id(1);
+    if (j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity < 0) { // Constant: no point is tested.
+        life_row(out, age, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, -1, j, k);
+    } else {
+        life_row(out, age, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, parity, j, k);
     }
 }

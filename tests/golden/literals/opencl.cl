@@ -10,13 +10,15 @@
 //   sy sz           elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
 
 kernel void literals(
-    global double *restrict out,
-    global const double *restrict u,
+    global double *out,
+    global const double *u,
     const ulong out_origin,
     const ulong u_origin,
     const uint ok,
@@ -27,7 +29,8 @@ kernel void literals(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     out += out_origin;
     u += u_origin;
@@ -35,6 +38,9 @@ kernel void literals(
     const int j = (int)get_global_id(1);
     const int k = (int)get_global_id(2);
     if (i >= n_x || j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
         return;
     }
     const long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;
@@ -63,11 +69,10 @@ kernel void literals(
     out[c] = chosen; // literals.rs:16
 }
 
-kernel void literals_rows(
-    global double *restrict out,
-    global const double *restrict u,
-    const ulong out_origin,
-    const ulong u_origin,
+// The points of row (j, k).
+static inline __attribute__((always_inline)) void literals_row(
+    global double *out,
+    global const double *u,
     const uint ok,
     const long sy,
     const long sz,
@@ -76,17 +81,20 @@ kernel void literals_rows(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity,
+    const int j,
+    const int k)
 {
-    out += out_origin;
-    u += u_origin;
-    const int j = (int)get_global_id(0);
-    const int k = (int)get_global_id(1);
-    if (j >= n_y || k >= n_z) {
-        return;
-    }
     const long row = lo_x + (lo_y + j) * sy + (lo_z + k) * sz;
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"
+#pragma clang loop vectorize(assume_safety)
+#endif
     for (int i = 0; i < n_x; ++i) {
+        if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
+            continue;
+        }
         const long c = row + i;
 
         double sum = fabs(u[c]) * -0.0; // literals.rs:11
@@ -112,5 +120,35 @@ kernel void literals_rows(
             chosen = as_double(0x7ff8000000000000ul /* NaN */); // literals.rs:16
         }
         out[c] = chosen; // literals.rs:16
+    }
+}
+
+kernel void literals_rows(
+    global double *out,
+    global const double *u,
+    const ulong out_origin,
+    const ulong u_origin,
+    const uint ok,
+    const long sy,
+    const long sz,
+    const int lo_x,
+    const int lo_y,
+    const int lo_z,
+    const int n_x,
+    const int n_y,
+    const int n_z,
+    const int parity)
+{
+    out += out_origin;
+    u += u_origin;
+    const int j = (int)get_global_id(0);
+    const int k = (int)get_global_id(1);
+    if (j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity < 0) { // Constant: no point is tested.
+        literals_row(out, u, ok, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, -1, j, k);
+    } else {
+        literals_row(out, u, ok, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, parity, j, k);
     }
 }

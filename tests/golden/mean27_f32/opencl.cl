@@ -9,12 +9,14 @@
 //   sy sz           elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 
 #pragma OPENCL FP_CONTRACT OFF
 
 kernel void mean27_f32(
-    global float *restrict out,
-    global const float *restrict u,
+    global float *out,
+    global const float *u,
     const ulong out_origin,
     const ulong u_origin,
     const long sy,
@@ -24,7 +26,8 @@ kernel void mean27_f32(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     out += out_origin;
     u += u_origin;
@@ -32,6 +35,9 @@ kernel void mean27_f32(
     const int j = (int)get_global_id(1);
     const int k = (int)get_global_id(2);
     if (i >= n_x || j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
         return;
     }
     const long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;
@@ -67,11 +73,10 @@ kernel void mean27_f32(
     out[c] = sum * (1.0f / 27.0f); // mean27.rs:31
 }
 
-kernel void mean27_f32_rows(
-    global float *restrict out,
-    global const float *restrict u,
-    const ulong out_origin,
-    const ulong u_origin,
+// The points of row (j, k).
+static inline __attribute__((always_inline)) void mean27_f32_row(
+    global float *out,
+    global const float *u,
     const long sy,
     const long sz,
     const int lo_x,
@@ -79,17 +84,20 @@ kernel void mean27_f32_rows(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity,
+    const int j,
+    const int k)
 {
-    out += out_origin;
-    u += u_origin;
-    const int j = (int)get_global_id(0);
-    const int k = (int)get_global_id(1);
-    if (j >= n_y || k >= n_z) {
-        return;
-    }
     const long row = lo_x + (lo_y + j) * sy + (lo_z + k) * sz;
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"
+#pragma clang loop vectorize(assume_safety)
+#endif
     for (int i = 0; i < n_x; ++i) {
+        if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
+            continue;
+        }
         const long c = row + i;
 
         float sum = 0.0f; // mean27.rs:23
@@ -121,5 +129,34 @@ kernel void mean27_f32_rows(
         sum = sum + u[c + sy + sz]; // mean27.rs:27
         sum = sum + u[c + 1 + sy + sz]; // mean27.rs:27
         out[c] = sum * (1.0f / 27.0f); // mean27.rs:31
+    }
+}
+
+kernel void mean27_f32_rows(
+    global float *out,
+    global const float *u,
+    const ulong out_origin,
+    const ulong u_origin,
+    const long sy,
+    const long sz,
+    const int lo_x,
+    const int lo_y,
+    const int lo_z,
+    const int n_x,
+    const int n_y,
+    const int n_z,
+    const int parity)
+{
+    out += out_origin;
+    u += u_origin;
+    const int j = (int)get_global_id(0);
+    const int k = (int)get_global_id(1);
+    if (j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity < 0) { // Constant: no point is tested.
+        mean27_f32_row(out, u, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, -1, j, k);
+    } else {
+        mean27_f32_row(out, u, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, parity, j, k);
     }
 }

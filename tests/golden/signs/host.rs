@@ -2,6 +2,8 @@
 
 /// Points computed in one go.
 const PIECE: usize = 32;
+/// Points whose cells fill a cache line.
+const LANES: usize = 8;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
@@ -49,40 +51,72 @@ unsafe fn points(
 /// All rows of a box.
 #[inline(always)]
 unsafe fn rows(args: &BoxArgs<'_>) {
-    let (sy, sz, [nx, ny, nz]) = (args.sy, args.sz, args.size);
+    let (sy, sz, [nx, ny, nz], parity) = (args.sy, args.sz, args.size, args.parity);
+    // Compilers that know how few points a piece has take narrower vectors.
+    let piece = std::hint::black_box(PIECE);
     let output_0 = args.outputs[0].cast::<f64>();
     let mut piece_0 = Piece([0.0_f64; PIECE]);
     let field_0 = args.fields[0].cast::<f64>();
     let scalar_0 = f64::from_bits(args.scalars[0]);
     let scalar_1 = f64::from_bits(args.scalars[1]);
-    for z in 0..nz as isize {
-        for y in 0..ny as isize {
-            let row = args.lo[0] + (args.lo[1] + y) * sy + (args.lo[2] + z) * sz;
+    for z in args.lo[2]..args.lo[2] + nz as isize {
+        for y in args.lo[1]..args.lo[1] + ny as isize {
+            let row = args.lo[0] + y * sy + z * sz;
+            // The first point that is updated, if it is every second one.
+            let first = (args.lo[0] + y + z + parity as isize) as usize & 1;
+            // Cells to where the box ends in this plane, and from there to where it begins in the next.
+            let left = (args.lo[1] + ny as isize - y) * sy;
+            let jump = sz - ny as isize * sy;
             // SAFETY: whoever calls promises that the box and its footprints lie in the buffers.
             unsafe {
                 let output_0 = output_0.offset(row);
                 let field_0 = field_0.offset(row);
                 let mut x = 0;
                 // The first piece ends at a cache line, so that all others are whole lines.
-                let mut count = match output_0.align_offset(64) {
-                    0 => PIECE,
-                    head => head.min(PIECE),
-                };
+                let mut head = output_0.align_offset(64) % LANES;
+                let mut count = if head == 0 { piece } else { piece - LANES + head };
                 while x < nx {
-                    count = count.min(nx - x);
+                    // No piece is shorter than a line, unless the row is.
+                    if nx - x < count + LANES {
+                        count = if nx - x > piece { count - LANES } else { nx - x };
+                    }
                     if args.ahead != 0 {
                         for line in (x..x + count).step_by(LINE / 8) {
-                            let soon = line as isize + args.ahead;
+                            let mut soon = line as isize + args.ahead;
+                            if soon >= left {
+                                soon += jump;
+                            }
                             prefetch(field_0.wrapping_offset(soon + sz));
                             if !args.stream {
                                 prefetch(output_0.wrapping_offset(soon));
                             }
                         }
                     }
-                    points(field_0.add(x), scalar_0, scalar_1, sy, sz, &mut piece_0.0[..count]);
-                    store(output_0.add(x), piece_0.0.as_ptr(), count, args.stream);
+                    if count < LANES {
+                        points(field_0.add(x), scalar_0, scalar_1, sy, sz, piece_0.0.get_unchecked_mut(..count));
+                    } else {
+                        let (mut first, mut lines) = (0, if head == 0 { count / LANES } else { 1 });
+                        loop {
+                            points(field_0.add(x + first), scalar_0, scalar_1, sy, sz, piece_0.0.get_unchecked_mut(first..first + lines * LANES));
+                            let done = first + lines * LANES;
+                            if done >= count {
+                                break;
+                            }
+                            first = if first == 0 && head != 0 { head } else { done };
+                            lines = (count - first) / LANES;
+                            if lines == 0 {
+                                (first, lines) = (count - LANES, 1);
+                            }
+                        }
+                    }
+                    if parity < 0 {
+                        store(output_0.add(x), piece_0.0.as_ptr(), count, args.stream);
+                    } else {
+                        let first = (first + x) & 1;
+                        store_alternate(output_0.add(x), piece_0.0.as_ptr(), count, first);
+                    }
                     x += count;
-                    count = PIECE;
+                    (head, count) = (0, piece);
                 }
             }
         }

@@ -11,13 +11,15 @@
 //   sy sz           elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
 
 kernel void signs(
-    global double *restrict out,
-    global const double *restrict u,
+    global double *out,
+    global const double *u,
     const ulong out_origin,
     const ulong u_origin,
     const double a,
@@ -29,7 +31,8 @@ kernel void signs(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     out += out_origin;
     u += u_origin;
@@ -37,6 +40,9 @@ kernel void signs(
     const int j = (int)get_global_id(1);
     const int k = (int)get_global_id(2);
     if (i >= n_x || j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
         return;
     }
     const long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;
@@ -58,11 +64,10 @@ kernel void signs(
     out[c] = chosen * -(outer * -differences) - -quotients * (sums - (-a - -b)); // signs.rs:16
 }
 
-kernel void signs_rows(
-    global double *restrict out,
-    global const double *restrict u,
-    const ulong out_origin,
-    const ulong u_origin,
+// The points of row (j, k).
+static inline __attribute__((always_inline)) void signs_row(
+    global double *out,
+    global const double *u,
     const double a,
     const double b,
     const long sy,
@@ -72,17 +77,20 @@ kernel void signs_rows(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity,
+    const int j,
+    const int k)
 {
-    out += out_origin;
-    u += u_origin;
-    const int j = (int)get_global_id(0);
-    const int k = (int)get_global_id(1);
-    if (j >= n_y || k >= n_z) {
-        return;
-    }
     const long row = lo_x + (lo_y + j) * sy + (lo_z + k) * sz;
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"
+#pragma clang loop vectorize(assume_safety)
+#endif
     for (int i = 0; i < n_x; ++i) {
+        if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
+            continue;
+        }
         const long c = row + i;
 
         const double negated = -(-(-u[c + 1])) - -(-(u[c + sy] - a)); // signs.rs:9
@@ -100,5 +108,36 @@ kernel void signs_rows(
             chosen = negated; // signs.rs:15
         }
         out[c] = chosen * -(outer * -differences) - -quotients * (sums - (-a - -b)); // signs.rs:16
+    }
+}
+
+kernel void signs_rows(
+    global double *out,
+    global const double *u,
+    const ulong out_origin,
+    const ulong u_origin,
+    const double a,
+    const double b,
+    const long sy,
+    const long sz,
+    const int lo_x,
+    const int lo_y,
+    const int lo_z,
+    const int n_x,
+    const int n_y,
+    const int n_z,
+    const int parity)
+{
+    out += out_origin;
+    u += u_origin;
+    const int j = (int)get_global_id(0);
+    const int k = (int)get_global_id(1);
+    if (j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity < 0) { // Constant: no point is tested.
+        signs_row(out, u, a, b, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, -1, j, k);
+    } else {
+        signs_row(out, u, a, b, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, parity, j, k);
     }
 }

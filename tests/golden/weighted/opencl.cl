@@ -12,14 +12,16 @@
 //   sy sz           elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
 
 kernel void weighted(
-    global double *restrict out,
-    global const double *restrict u,
-    global const double *restrict w,
+    global double *out,
+    global const double *u,
+    global const double *w,
     const ulong out_origin,
     const ulong u_origin,
     const ulong w_origin,
@@ -32,7 +34,8 @@ kernel void weighted(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     out += out_origin;
     u += u_origin;
@@ -41,6 +44,9 @@ kernel void weighted(
     const int j = (int)get_global_id(1);
     const int k = (int)get_global_id(2);
     if (i >= n_x || j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
         return;
     }
     const long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;
@@ -86,13 +92,11 @@ kernel void weighted(
     out[c] = fma(strength, curvature, u[c]); // weighted.rs:35
 }
 
-kernel void weighted_rows(
-    global double *restrict out,
-    global const double *restrict u,
-    global const double *restrict w,
-    const ulong out_origin,
-    const ulong u_origin,
-    const ulong w_origin,
+// The points of row (j, k).
+static inline __attribute__((always_inline)) void weighted_row(
+    global double *out,
+    global const double *u,
+    global const double *w,
     const double strength,
     const uint limited,
     const long sy,
@@ -102,18 +106,20 @@ kernel void weighted_rows(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity,
+    const int j,
+    const int k)
 {
-    out += out_origin;
-    u += u_origin;
-    w += w_origin;
-    const int j = (int)get_global_id(0);
-    const int k = (int)get_global_id(1);
-    if (j >= n_y || k >= n_z) {
-        return;
-    }
     const long row = lo_x + (lo_y + j) * sy + (lo_z + k) * sz;
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"
+#pragma clang loop vectorize(assume_safety)
+#endif
     for (int i = 0; i < n_x; ++i) {
+        if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
+            continue;
+        }
         const long c = row + i;
 
         double curvature = 0.0; // weighted.rs:14
@@ -155,5 +161,39 @@ kernel void weighted_rows(
             curvature = curvature * brake; // weighted.rs:33
         }
         out[c] = fma(strength, curvature, u[c]); // weighted.rs:35
+    }
+}
+
+kernel void weighted_rows(
+    global double *out,
+    global const double *u,
+    global const double *w,
+    const ulong out_origin,
+    const ulong u_origin,
+    const ulong w_origin,
+    const double strength,
+    const uint limited,
+    const long sy,
+    const long sz,
+    const int lo_x,
+    const int lo_y,
+    const int lo_z,
+    const int n_x,
+    const int n_y,
+    const int n_z,
+    const int parity)
+{
+    out += out_origin;
+    u += u_origin;
+    w += w_origin;
+    const int j = (int)get_global_id(0);
+    const int k = (int)get_global_id(1);
+    if (j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity < 0) { // Constant: no point is tested.
+        weighted_row(out, u, w, strength, limited, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, -1, j, k);
+    } else {
+        weighted_row(out, u, w, strength, limited, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, parity, j, k);
     }
 }

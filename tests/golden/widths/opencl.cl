@@ -11,14 +11,16 @@
 //   sy sz           elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute
 //   n_x n_y n_z     how many points to compute along each axis
+//   parity          which points to compute: all (-1), or those whose x + y + z is even (0) or odd (1),
+//                   counted from the subdomain's first element
 
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
 
 kernel void widths(
-    global float *restrict out,
-    global const float *restrict coarse,
-    global const double *restrict fine,
+    global float *out,
+    global const float *coarse,
+    global const double *fine,
     const ulong out_origin,
     const ulong coarse_origin,
     const ulong fine_origin,
@@ -30,7 +32,8 @@ kernel void widths(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity)
 {
     out += out_origin;
     coarse += coarse_origin;
@@ -39,6 +42,9 @@ kernel void widths(
     const int j = (int)get_global_id(1);
     const int k = (int)get_global_id(2);
     if (i >= n_x || j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
         return;
     }
     const long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;
@@ -54,13 +60,11 @@ kernel void widths(
     out[c] = (float)((double)back - sum * 0.5) + 0.1f * weight; // widths.rs:13
 }
 
-kernel void widths_rows(
-    global float *restrict out,
-    global const float *restrict coarse,
-    global const double *restrict fine,
-    const ulong out_origin,
-    const ulong coarse_origin,
-    const ulong fine_origin,
+// The points of row (j, k).
+static inline __attribute__((always_inline)) void widths_row(
+    global float *out,
+    global const float *coarse,
+    global const double *fine,
     const float weight,
     const long sy,
     const long sz,
@@ -69,18 +73,20 @@ kernel void widths_rows(
     const int lo_z,
     const int n_x,
     const int n_y,
-    const int n_z)
+    const int n_z,
+    const int parity,
+    const int j,
+    const int k)
 {
-    out += out_origin;
-    coarse += coarse_origin;
-    fine += fine_origin;
-    const int j = (int)get_global_id(0);
-    const int k = (int)get_global_id(1);
-    if (j >= n_y || k >= n_z) {
-        return;
-    }
     const long row = lo_x + (lo_y + j) * sy + (lo_z + k) * sz;
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"
+#pragma clang loop vectorize(assume_safety)
+#endif
     for (int i = 0; i < n_x; ++i) {
+        if (parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity) {
+            continue;
+        }
         const long c = row + i;
 
         double sum = fine[c]; // widths.rs:8
@@ -92,5 +98,38 @@ kernel void widths_rows(
         sum = sum + (double)(coarse[c - sz] * weight) * 0.1; // widths.rs:10
         const float back = (float)sum; // widths.rs:12
         out[c] = (float)((double)back - sum * 0.5) + 0.1f * weight; // widths.rs:13
+    }
+}
+
+kernel void widths_rows(
+    global float *out,
+    global const float *coarse,
+    global const double *fine,
+    const ulong out_origin,
+    const ulong coarse_origin,
+    const ulong fine_origin,
+    const float weight,
+    const long sy,
+    const long sz,
+    const int lo_x,
+    const int lo_y,
+    const int lo_z,
+    const int n_x,
+    const int n_y,
+    const int n_z,
+    const int parity)
+{
+    out += out_origin;
+    coarse += coarse_origin;
+    fine += fine_origin;
+    const int j = (int)get_global_id(0);
+    const int k = (int)get_global_id(1);
+    if (j >= n_y || k >= n_z) {
+        return;
+    }
+    if (parity < 0) { // Constant: no point is tested.
+        widths_row(out, coarse, fine, weight, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, -1, j, k);
+    } else {
+        widths_row(out, coarse, fine, weight, sy, sz, lo_x, lo_y, lo_z, n_x, n_y, n_z, parity, j, k);
     }
 }

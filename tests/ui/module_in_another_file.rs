@@ -1,8 +1,6 @@
 use polyhalo::prelude::*;
 
 #[stencil]
-fn kernel(a: f64) -> f64 {
-    a
-}
+mod elsewhere;
 
 fn main() {}

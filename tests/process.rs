@@ -1,0 +1,43 @@
+//! Starting what Cargo has built beside a test, and reading what it says.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// An example, to be run.
+pub(crate) fn example(name: &str, arguments: &[&str]) -> Command {
+    let test = std::env::current_exe().expect("a test has a path");
+    let profile = test.parent().and_then(Path::parent).expect("tests lie in target/PROFILE/deps");
+    let example = profile.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    assert!(example.exists(), "{} is missing: build it with `cargo build --examples`", example.display());
+    let mut command = Command::new(example);
+    command.args(arguments);
+    command
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
+}
+
+/// What a command does and says.
+pub(crate) fn run(mut command: Command) -> Output {
+    command.output().expect("the program starts")
+}
+
+/// Standard output of a run that went well.
+pub(crate) fn out(output: Output) -> String {
+    assert!(output.status.success(), "{}\n{}{}", output.status, text(&output.stdout), text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// Standard error of a run that ended with `code`.
+pub(crate) fn fails(output: Output, code: i32) -> String {
+    assert_eq!(output.status.code(), Some(code), "{}\n{}", text(&output.stdout), text(&output.stderr));
+    text(&output.stderr)
+}
+
+/// A path in a folder of one test program's own.
+pub(crate) fn file(program: &str, name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(program);
+    std::fs::create_dir_all(&folder).expect("the target folder can be written");
+    folder.join(name)
+}
