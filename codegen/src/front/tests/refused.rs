@@ -74,7 +74,7 @@ fn numbers_have_one_type() {
     refused_at("let x: Real = a; x", &[("Real", "the type `Real` is not known inside the stencil")]);
     refused_at(
         "const W: Weight = 0.5; W * a",
-        &[("Weight", "`type Weight = f64;`, is seen only inside of a `#[stencil] mod`")],
+        &[("Weight", "`type Real = f64;`, is seen only inside of a `#[stencil] mod`")],
     );
     refused_at("const W: Real = 0.5; W * a", &[("Real", "in Rust it is `f64`")]);
     refused_at("let w: W = [1.0, 2.0]; a", &[("W", "the type `W` is not known")]);
