@@ -2,7 +2,7 @@
 //! what steps mean.
 //!
 //! A [`story`] is plain data. The [`model`] says what comes out, [`live`] does the same through the interface of the
-//! library, [`check`] compares the two and makes a failing story smaller. To test another kernel: write it in `kernels` and
+//! library, [`mod@check`] compares the two and makes a failing story smaller. To test another kernel: write it in `kernels` and
 //! describe it in `catalogue`.
 
 pub mod catalogue;
