@@ -411,6 +411,11 @@ impl Field {
         ("FieldYZ", [false, true, true]),
     ];
 
+    /// The names of the types of fields.
+    pub fn type_names() -> [&'static str; Field::TYPES.len()] {
+        Field::TYPES.map(|(name, _)| name)
+    }
+
     /// Whether it extends along all axes.
     pub fn is_whole(&self) -> bool {
         self.axes == [true; 3]

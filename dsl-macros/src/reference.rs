@@ -1,6 +1,6 @@
 //! The user's function as it stands: the oracle of all other code.
 
-use polyhalo_codegen::front::{FIELD_TYPES, Instance, Parameter, ParameterKind};
+use polyhalo_codegen::front::{Instance, Parameter, ParameterKind};
 use polyhalo_codegen::ir::{Field, Id};
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -22,7 +22,7 @@ pub(crate) fn reference(instance: &Instance, krate: &syn::Path) -> TokenStream {
     FieldsToViews { krate }.visit_block_mut(&mut inner.block);
     let ItemFn { attrs, sig, block, .. } = &inner;
     let style = (!instance.arguments.is_empty()).then(|| quote!(#[allow(clippy::all)]));
-    let names = FIELD_TYPES.map(|name| format_ident!("{name}"));
+    let names = Field::type_names().map(|name| format_ident!("{name}"));
     quote! {
         #(#attrs)*
         // The copy's block is the user's inside another; and a view has a lifetime that a field has not.
@@ -45,7 +45,7 @@ struct FieldsToViews<'a> {
 impl VisitMut for FieldsToViews<'_> {
     fn visit_type_path_mut(&mut self, path: &mut TypePath) {
         if let Some(last) = path.path.segments.last()
-            && FIELD_TYPES.iter().any(|name| last.ident == name)
+            && Field::type_names().iter().any(|name| last.ident == name)
         {
             let krate = self.krate;
             let arguments = match &last.arguments {

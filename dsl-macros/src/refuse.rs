@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use polyhalo_codegen::front::{FIELD_TYPES, Options, Refused};
+use polyhalo_codegen::front::{Options, Refused};
+use polyhalo_codegen::ir::{Field, Role};
 use proc_macro2::{Delimiter, Group, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
 use quote::quote;
 use syn::ext::IdentExt;
@@ -60,9 +61,9 @@ struct PlainTypes;
 
 impl VisitMut for PlainTypes {
     fn visit_path_segment_mut(&mut self, segment: &mut PathSegment) {
-        let folds = ["Sum", "Max", "Min"];
-        let incomplete =
-            FIELD_TYPES.iter().chain(&folds).any(|name| segment.ident == name) && segment.arguments.is_none();
+        let folds = Role::FOLDS.into_iter().filter_map(Role::type_name);
+        let incomplete = Field::type_names().into_iter().chain(folds).any(|name| segment.ident == name)
+            && segment.arguments.is_none();
         if incomplete {
             segment.arguments = PathArguments::AngleBracketed(parse_quote!(<f64>));
         }

@@ -116,13 +116,13 @@ macro_rules! folds {
         }
 
         #[diagnostic::do_not_recommend]
-        impl<T: Primitive + Default> Folds for $fold<T> {
+        impl<T: Primitive> Folds for $fold<T> {
             type Scalars = Scalar<T>;
 
             fn scalars(new: &mut dyn FnMut(ScalarType) -> New) -> (Self::Scalars, Vec<Target>) {
                 let New { shared, id, name } = new(T::TYPE);
                 let scalar = Scalar::new(shared, id, &name);
-                let targets = (&scalar).targets_of::<Self>();
+                let targets = Targets::<Self>::targets(&&scalar);
                 (scalar, targets)
             }
         }
@@ -130,17 +130,6 @@ macro_rules! folds {
 }
 
 folds!(Sum Max Min);
-
-trait TargetsOf {
-    fn targets_of<T>(self) -> Vec<Target>
-    where
-        Self: Targets<T> + Sized,
-    {
-        self.targets()
-    }
-}
-
-impl<T> TargetsOf for T {}
 
 /// A scalar in the making.
 #[doc(hidden)]

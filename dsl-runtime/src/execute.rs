@@ -143,12 +143,10 @@ impl Program {
                 for &cell in cells {
                     let part = Box3 { lo: cell, hi: cell.map(|index| index + 1) };
                     let (buffer, region) = place(world.fields, *from, op.device, &part);
-                    let mut word = [0; 8];
-                    let bytes = &mut word[..region.bytes()];
+                    let mut cell = [0; 8];
+                    let bytes = &mut cell[..region.bytes()];
                     world.devices[op.device].read(op.queue, Place { buffer, region: &region }, bytes)?;
-                    // The first bytes are the low ones, or the last ones are.
-                    let shift = if cfg!(target_endian = "big") { 64 - 8 * region.bytes() as u32 } else { 0 };
-                    world.records[*record].push(u64::from_ne_bytes(word) >> shift);
+                    world.records[*record].push(reduction::word(bytes));
                 }
                 Ok(())
             }

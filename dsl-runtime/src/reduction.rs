@@ -20,6 +20,7 @@ mod tests;
 use crate::kernel::{Role, ScalarType};
 
 pub use accumulate::{Accumulator, FloatSum, IntegerSum, LANES, Largest, Least, Summed, Total};
+pub(crate) use fold::word;
 pub use fold::{Fold, Overflow, Words, fold, words};
 
 /// A result that is added up over all points: a kernel that returns `Sum(value)` gives the sum of the values. Floats are

@@ -457,8 +457,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Does `count` steps and waits for their end; the step is the simulation's number `number`. Gives what `timed` says
-    /// of the time that the devices took.
+    /// Does `count` steps and waits for their end; the step is the simulation's number `number`. Gives the time
+    /// that the devices took.
     pub(crate) fn advance(&self, program: &Program, number: usize, count: u64) -> Result<std::time::Duration> {
         let mut state = self.state()?;
         state.check()?;

@@ -56,7 +56,7 @@ use table::PendingTables;
 
 pub use brackets::unbalanced;
 pub use instances::{Instance, MAX_INSTANCES, compile_instances, instances, merge};
-pub use module::{FIELD_TYPES, Module, ModuleItem, ModuleKernel, module};
+pub use module::{Module, ModuleItem, ModuleKernel, module};
 pub use report::Spans;
 pub use result::Shape;
 pub use signature::{List, Listed, Options, Parameter, ParameterKind};

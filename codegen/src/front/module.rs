@@ -18,9 +18,7 @@ use super::report::Reporter;
 use super::signature::Options;
 use super::substitute::Substitute;
 use super::{Refused, compile};
-
-/// The names of the types of fields.
-pub const FIELD_TYPES: [&str; 7] = ["Field", "FieldX", "FieldY", "FieldZ", "FieldXY", "FieldXZ", "FieldYZ"];
+use crate::ir::Field;
 
 /// The parts of an annotated module.
 #[derive(Clone)]
@@ -206,7 +204,7 @@ impl Sharing {
             let known = gone.len();
             for name in &self.functions {
                 let (Item::Fn(function), uses) = &self.items[name] else { unreachable!("it is a function") };
-                let over_fields = takes(function, &FIELD_TYPES);
+                let over_fields = takes(function, &Field::type_names());
                 let calls = gone.iter().any(|name: &String| uses.called.contains(name));
                 let is_used = used.contains(name);
                 if is_used && (over_fields || takes(function, &["Offset"]) || calls)
@@ -362,7 +360,7 @@ fn indexes_field(function: &ItemFn) -> bool {
     let is_field = |input: &&FnArg| match input {
         FnArg::Typed(input) => matches!(&*input.ty, syn::Type::Reference(reference)
             if matches!(&*reference.elem, syn::Type::Path(path)
-                if path.path.segments.last().is_some_and(|last| FIELD_TYPES.iter().any(|ty| last.ident == ty)))),
+                if path.path.segments.last().is_some_and(|last| Field::type_names().iter().any(|ty| last.ident == ty)))),
         FnArg::Receiver(_) => false,
     };
     let fields = function.sig.inputs.iter().filter(is_field).filter_map(parameter_of).map(Ident::to_string);

@@ -160,7 +160,7 @@ pub fn fold(role: Role, ty: ScalarType, stored: &[u8], rows: usize, first: [i64;
 }
 
 /// The value in the bytes of a buffer.
-fn word(bytes: &[u8]) -> u64 {
+pub(crate) fn word(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
     if cfg!(target_endian = "little") {
         word[..bytes.len()].copy_from_slice(bytes);
