@@ -84,7 +84,7 @@ fn run(options: &Options) -> Outcome<bool> {
         for &n in &options.n {
             for &set in &sets {
                 let wish = OpenOptions { threads: Some(threads), instruction_set: Some(set), ..OpenOptions::default() };
-                let copier = backend.open(info.ordinal, &wish)?;
+                let copier = backend.open_one(info.ordinal, &wish)?;
                 let what = Subject { case, n, set, threads };
                 rows.push(Row::measure(what, options.reps, &code, &*copier, &cpus)?);
             }

@@ -95,7 +95,7 @@ mod tests {
     fn every_device_has_a_bandwidth_and_gives_its_memory_back() {
         for backend in BACKENDS {
             for info in backend.devices().devices {
-                let device = backend.open(info.ordinal, &OpenOptions::default()).unwrap();
+                let device = backend.open_one(info.ordinal, &OpenOptions::default()).unwrap();
                 let first = copy_bandwidth(&*device).unwrap();
                 assert!(first.is_some_and(|bandwidth| bandwidth.is_finite() && bandwidth > 1e6), "{info}: {first:?}");
                 assert_eq!(copy_bandwidth(&*device).unwrap(), first);

@@ -127,25 +127,30 @@ impl Program {
 
     fn perform(&self, op: &Op, world: &mut World<'_>) -> Result<()> {
         match &op.action {
-            Action::Launch { .. } | Action::Copy { .. } => self.enqueue(op, world),
+            Action::Launch { .. }
+            | Action::Copy { .. }
+            | Action::Send { .. }
+            | Action::Download { .. }
+            | Action::Upload { .. } => self.enqueue(op, world),
+            Action::Barrier => Ok(()),
             Action::Fold { role, ty, rows, into } => {
                 let bits = self.fold(*role, *ty, rows, world)?;
                 world.scalars[into.0 as usize] =
                     bits.map_err(|overflow| Error::SumTooLarge { ty: overflow.ty, total: overflow.total })?;
                 Ok(())
             }
-            Action::Compute { function, inputs, output } => {
+            Action::Compute { function, inputs, output, ahead } => {
                 let bits: Vec<_> = inputs.iter().map(|input| world.scalars[input.0 as usize]).collect();
-                world.scalars[output.0 as usize] = (self.functions[*function])(world.number, &bits);
+                world.scalars[output.0 as usize] = (self.functions[*function])(world.number + ahead, &bits);
                 Ok(())
             }
             Action::Probe { from, cells, record } => {
-                for &cell in cells {
+                for &(device, cell) in cells {
                     let part = Box3 { lo: cell, hi: cell.map(|index| index + 1) };
-                    let (buffer, region) = place(world.fields, *from, op.device, &part);
+                    let (buffer, region) = place(world.fields, *from, device, &part);
                     let mut cell = [0; 8];
                     let bytes = &mut cell[..region.bytes()];
-                    world.devices[op.device].read(op.queue, Place { buffer, region: &region }, bytes)?;
+                    world.devices[device].read(op.queue, Place { buffer, region: &region }, bytes)?;
                     world.records[*record].push(reduction::word(bytes));
                 }
                 Ok(())
@@ -162,19 +167,17 @@ impl Program {
         &self,
         role: Folding,
         ty: ScalarType,
-        rows: &[(Slot, Box3)],
+        rows: &[(usize, Slot, Box3)],
         world: &World<'_>,
     ) -> Result<Result<u64, reduction::Overflow>> {
         let mut fold = reduction::Fold::new(role, ty);
-        for (slot, part) in rows {
-            for (number, device) in world.devices.iter().enumerate() {
-                let mut part = *part;
-                (part.lo[0], part.hi[0]) = (0, 1);
-                let (buffer, region) = place(world.fields, *slot, number, &part);
-                let mut bytes = vec![0; region.bytes()];
-                device.read(QueueId::COMPUTE, Place { buffer, region: &region }, &mut bytes)?;
-                fold.add(&bytes, part.size()[1], [part.lo[1], part.lo[2]]);
-            }
+        for &(device, slot, mut part) in rows {
+            (part.lo[0], part.hi[0]) = (0, 1);
+            let (buffer, region) = place(world.fields, slot, device, &part);
+            let mut bytes = vec![0; region.bytes()];
+            world.devices[device].read(QueueId::COMPUTE, Place { buffer, region: &region }, &mut bytes)?;
+            let [_, y, z] = std::array::from_fn(|axis| part.lo[axis] + i64::from(self.origins[device][axis]));
+            fold.add(&bytes, part.size()[1], [y, z]);
         }
         Ok(fold.result())
     }
@@ -209,7 +212,14 @@ impl Program {
                 let from = Place { buffer: from, region: &source };
                 device.copy(op.queue, from, Place { buffer: to, region: &target })
             }
-            Action::Fold { .. } | Action::Compute { .. } | Action::Probe { .. } | Action::Record { .. } => {
+            Action::Send { .. } | Action::Download { .. } | Action::Upload { .. } => {
+                unreachable!("one device has nobody to exchange with")
+            }
+            Action::Fold { .. }
+            | Action::Compute { .. }
+            | Action::Probe { .. }
+            | Action::Record { .. }
+            | Action::Barrier => {
                 unreachable!("the host does it")
             }
         }
@@ -370,6 +380,15 @@ mod tests {
             self.note(format!("finish {}", queue.0));
             Ok(())
         }
+
+        fn synchronize(&self, event: EventId) -> Result<()> {
+            self.note(format!("synchronize {}", event.0));
+            Ok(())
+        }
+
+        fn as_any(&self) -> &dyn std::any::Any {
+            self
+        }
     }
 
     type Notes = Arc<Mutex<Vec<String>>>;
@@ -409,6 +428,7 @@ mod tests {
             lane: Lane(0),
             queue: QueueId(queue),
             after: after.iter().map(|&number| OpId(number)).collect(),
+            across: Vec::new(),
         };
         let ops = vec![
             copy(current, spare, 0, 0, &[]),

@@ -38,6 +38,7 @@ mod vti;
 pub mod backend;
 pub mod bandwidth;
 pub mod boundary;
+pub mod clock;
 pub mod devices;
 #[doc(hidden)]
 pub mod facade;

@@ -74,6 +74,21 @@ pub enum Purpose {
     Boundary,
     /// It adds to a point.
     Source,
+    /// It makes halo cells worthless that are about to be exchanged, so that a read of an old value shows.
+    Poison,
+}
+
+/// Host memory through which cells travel between two devices, by its number in [`Plan::stagings`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StagingId(pub usize);
+
+/// Host memory that a plan needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StagingDesc {
+    /// The device that allocates it, by its number in the simulation.
+    pub device: usize,
+    /// Its size.
+    pub bytes: usize,
 }
 
 /// Something that is done. Boxes and points are in the local coordinates of the device's subdomain.
@@ -98,6 +113,38 @@ pub enum Action {
         /// What it is for.
         purpose: Purpose,
     },
+    /// A copy of cells to another device without the host.
+    Send {
+        /// The slot, on both devices.
+        slot: Slot,
+        /// The cells, in the coordinates of the device that has them.
+        part: Box3,
+        /// The other device.
+        to: usize,
+        /// The cells there, in its coordinates.
+        into: Box3,
+    },
+    /// A copy of cells to host memory.
+    Download {
+        /// The slot.
+        from: Slot,
+        /// The cells.
+        part: Box3,
+        /// Where they go; they fill it.
+        to: StagingId,
+    },
+    /// A copy of cells from host memory.
+    Upload {
+        /// Where they come from; they are all that is there.
+        from: StagingId,
+        /// The slot.
+        to: Slot,
+        /// The cells.
+        part: Box3,
+    },
+    /// The host thread waits until all that it has issued in this step is finished, and for the barriers of all other
+    /// threads.
+    Barrier,
     /// A copy of a box between two slots of a field.
     Copy {
         /// The slot that is read.
@@ -113,8 +160,9 @@ pub enum Action {
         role: kernel::Role,
         /// The type of the result.
         ty: ScalarType,
-        /// Where the rows are, with the cells along Y and Z of each launch.
-        rows: Vec<(Slot, Box3)>,
+        /// Where the rows are: for each launch the device, the slot and the cells along Y and Z, in the coordinates of the
+        /// device.
+        rows: Vec<(usize, Slot, Box3)>,
         /// The result.
         into: ScalarId,
     },
@@ -126,13 +174,15 @@ pub enum Action {
         inputs: Vec<ScalarId>,
         /// The result.
         output: ScalarId,
+        /// The steps of this plan that come before: a plan may do several at once.
+        ahead: u64,
     },
     /// Cells are written down.
     Probe {
         /// The field.
         from: Slot,
-        /// The cells.
-        cells: Vec<[i64; 3]>,
+        /// The cells, each with the device that owns it and in the coordinates of that device.
+        cells: Vec<(usize, [i64; 3])>,
         /// The record, by its number in the simulation.
         record: usize,
     },
@@ -154,6 +204,8 @@ pub enum Resource {
     Scalar(ScalarId),
     /// A record.
     Record(usize),
+    /// Host memory for transfers.
+    Staging(StagingId),
 }
 
 impl Action {
@@ -161,7 +213,12 @@ impl Action {
     pub fn is_on_host(&self) -> bool {
         match self {
             Self::Fold { .. } | Self::Compute { .. } | Self::Probe { .. } | Self::Record { .. } => true,
-            Self::Launch { .. } | Self::Copy { .. } => false,
+            Self::Barrier => true,
+            Self::Launch { .. }
+            | Self::Copy { .. }
+            | Self::Send { .. }
+            | Self::Download { .. }
+            | Self::Upload { .. } => false,
         }
     }
 
@@ -175,8 +232,13 @@ impl Action {
                 });
                 fields.iter().copied().map(Resource::Slot).chain(scalars).collect()
             }
-            Self::Copy { from, .. } | Self::Probe { from, .. } => vec![Resource::Slot(*from)],
-            Self::Fold { rows, .. } => rows.iter().map(|(slot, _)| Resource::Slot(*slot)).collect(),
+            Self::Copy { from, .. } | Self::Probe { from, .. } | Self::Download { from, .. } => {
+                vec![Resource::Slot(*from)]
+            }
+            Self::Send { slot, .. } => vec![Resource::Slot(*slot)],
+            Self::Upload { from, .. } => vec![Resource::Staging(*from)],
+            Self::Barrier => Vec::new(),
+            Self::Fold { rows, .. } => rows.iter().map(|(_, slot, _)| Resource::Slot(*slot)).collect(),
             Self::Compute { inputs, .. } => inputs.iter().copied().map(Resource::Scalar).collect(),
             Self::Record { from, .. } => vec![Resource::Scalar(*from)],
         }
@@ -186,7 +248,10 @@ impl Action {
     pub fn writes(&self) -> Vec<Resource> {
         match self {
             Self::Launch { outputs, .. } => outputs.iter().copied().map(Resource::Slot).collect(),
-            Self::Copy { to, .. } => vec![Resource::Slot(*to)],
+            Self::Copy { to, .. } | Self::Upload { to, .. } => vec![Resource::Slot(*to)],
+            Self::Send { slot, .. } => vec![Resource::Slot(*slot)],
+            Self::Download { to, .. } => vec![Resource::Staging(*to)],
+            Self::Barrier => Vec::new(),
             Self::Fold { into, .. } => vec![Resource::Scalar(*into)],
             Self::Compute { output, .. } => vec![Resource::Scalar(*output)],
             Self::Probe { record, .. } | Self::Record { record, .. } => vec![Resource::Record(*record)],
@@ -207,6 +272,17 @@ pub struct Op {
     pub queue: QueueId,
     /// The operations that must be finished before; all of them come earlier in the plan.
     pub after: Vec<OpId>,
+    /// Operations of earlier runs of the plan that must be finished before, where they were run.
+    pub across: Vec<Across>,
+}
+
+/// An operation of an earlier run of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Across {
+    /// How many runs ago; at least 1.
+    pub runs: usize,
+    /// Which.
+    pub op: OpId,
 }
 
 /// What a plan presumes and leaves about a field that it updates or moves.
@@ -224,19 +300,38 @@ pub struct Flow {
     pub leaves: Patches,
 }
 
-/// All that is done in one step.
-#[derive(Clone, Debug, Default)]
+/// All that is done in one step, or in a few.
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// The kernels.
     pub kernels: Vec<&'static KernelDesc>,
     /// What is done once before the first of several steps: the ghost cells of fields that no step changes are filled.
     pub before: Vec<Op>,
-    /// The operations of a step, in an order in which each lane can issue its own.
+    /// The operations of a run, in an order in which one thread could issue all of them, and each lane can issue its own.
     pub ops: Vec<Op>,
+    /// The steps that a run does; 1 except for plans that exchange halos every few steps.
+    pub steps: u64,
+    /// Host memory for transfers.
+    pub stagings: Vec<StagingDesc>,
     /// After a step, the first slot of each pair gets the buffer that the second one had.
     pub rotation: Vec<(Slot, Slot)>,
     /// The fields that are updated or moved.
     pub flows: Vec<Flow>,
+}
+
+impl Default for Plan {
+    /// A plan that does nothing in one step.
+    fn default() -> Self {
+        Self {
+            kernels: Vec::new(),
+            before: Vec::new(),
+            ops: Vec::new(),
+            steps: 1,
+            stagings: Vec::new(),
+            rotation: Vec::new(),
+            flows: Vec::new(),
+        }
+    }
 }
 
 impl Plan {
@@ -288,7 +383,7 @@ impl Named<'_> {
         items.iter().map(name).collect::<Vec<_>>().join(", ")
     }
 
-    fn action(&self, action: &Action) -> String {
+    fn action(&self, action: &Action, lane: Lane) -> String {
         match action {
             Action::Launch { kernel, outputs, fields, scalars, range, parity, purpose, .. } => {
                 let outputs = self.list(outputs, |slot| self.slot(slot));
@@ -310,13 +405,26 @@ impl Named<'_> {
                     }
                     Purpose::Boundary => format!("{outputs} beyond its boundary: {range}, {points} points"),
                     Purpose::Source => format!("{outputs} += a source at {:?}", range.lo),
+                    Purpose::Poison => format!("{outputs} = poison over {range}, {points} points"),
                 }
             }
             Action::Copy { from, to, part } => {
                 format!("{} = {} over {part}, {} points", self.slot(to), self.slot(from), part.points())
             }
+            Action::Send { slot, part, to, into } => {
+                format!("{} to device {to}: {part} to {into}, {} points", self.slot(slot), part.points())
+            }
+            Action::Download { from, part, to } => {
+                format!("staging {} = {} over {part}, {} points", to.0, self.slot(from), part.points())
+            }
+            Action::Upload { from, to, part } => {
+                format!("{} = staging {} over {part}, {} points", self.slot(to), from.0, part.points())
+            }
+            Action::Barrier => format!("thread {} waits for its work and the other threads", lane.0),
             Action::Fold { role, rows, into, .. } => {
-                let rows = self.list(rows, |(slot, _)| self.slot(slot));
+                let mut slots: Vec<_> = rows.iter().map(|(_, slot, _)| *slot).collect();
+                slots.dedup();
+                let rows = self.list(&slots, |slot| self.slot(slot));
                 let word = match role {
                     kernel::Role::Sum => "sum",
                     kernel::Role::Max => "largest",
@@ -339,9 +447,15 @@ impl Named<'_> {
     fn write(&self, f: &mut fmt::Formatter<'_>, ops: &[Op]) -> fmt::Result {
         for (number, op) in ops.iter().enumerate() {
             if op.action.is_on_host() {
-                write!(f, "{number:>3}  host              {}", self.action(&op.action))?;
+                write!(f, "{number:>3}  host              {}", self.action(&op.action, op.lane))?;
             } else {
-                write!(f, "{number:>3}  device {} queue {}  {}", op.device, op.queue.0, self.action(&op.action))?;
+                write!(
+                    f,
+                    "{number:>3}  device {} queue {}  {}",
+                    op.device,
+                    op.queue.0,
+                    self.action(&op.action, op.lane)
+                )?;
             }
             if !op.after.is_empty() {
                 let after: Vec<_> = op.after.iter().map(|op| op.0.to_string()).collect();

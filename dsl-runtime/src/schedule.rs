@@ -254,7 +254,7 @@ impl<'a> Pass<'a> {
             Stage::Update(update) => self.update(update),
             Stage::Swap(one, other) => self.swap(*one, *other),
             Stage::Compute { function, inputs, output } => {
-                self.push(Action::Compute { function: *function, inputs: inputs.clone(), output: *output });
+                self.push(Action::Compute { function: *function, inputs: inputs.clone(), output: *output, ahead: 0 });
             }
             Stage::Inject { field, points, amount } => {
                 let slot = self.values(*field);
@@ -276,7 +276,8 @@ impl<'a> Pass<'a> {
                 self.filled.remove(&slot);
             }
             Stage::Probe { field, points, record } => {
-                self.push(Action::Probe { from: self.values(*field), cells: points.clone(), record: *record });
+                let cells = points.iter().map(|&point| (0, point)).collect();
+                self.push(Action::Probe { from: self.values(*field), cells, record: *record });
             }
             Stage::Record { scalar, record } => self.push(Action::Record { from: *scalar, record: *record }),
         }
@@ -294,7 +295,7 @@ impl<'a> Pass<'a> {
             self.push(Action::Fold {
                 role: output.role,
                 ty: output.ty,
-                rows: boxes.iter().map(|&(number, part)| (rows[number].current(), part)).collect(),
+                rows: boxes.iter().map(|&(number, part)| (0, rows[number].current(), part)).collect(),
                 into: *scalar,
             });
         }
@@ -383,7 +384,14 @@ impl<'a> Pass<'a> {
             };
             if self.steady.contains(&field) {
                 let after = self.plan.before.len().checked_sub(1).map(OpId).into_iter().collect();
-                self.plan.before.push(Op { action, device: 0, lane: Lane(0), queue: QueueId::COMPUTE, after });
+                self.plan.before.push(Op {
+                    action,
+                    device: 0,
+                    lane: Lane(0),
+                    queue: QueueId::COMPUTE,
+                    after,
+                    across: Vec::new(),
+                });
             } else {
                 self.push(action);
             }
@@ -440,7 +448,7 @@ impl<'a> Pass<'a> {
         after.sort_unstable();
         after.dedup();
         after.retain(|&other| other != id);
-        self.plan.ops.push(Op { action, device: 0, lane: Lane(0), queue: QueueId::COMPUTE, after });
+        self.plan.ops.push(Op { action, device: 0, lane: Lane(0), queue: QueueId::COMPUTE, after, across: Vec::new() });
     }
 }
 
@@ -536,7 +544,7 @@ mod tests {
     fn slots(resources: Vec<Resource>) -> Vec<Slot> {
         let slot = |resource| match resource {
             Resource::Slot(slot) => Some(slot),
-            Resource::Scalar(_) | Resource::Record(_) => None,
+            Resource::Scalar(_) | Resource::Record(_) | Resource::Staging(_) => None,
         };
         resources.into_iter().filter_map(slot).collect()
     }

@@ -114,7 +114,7 @@ impl Builder {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let extent = Extent::new(self.cells)?;
         let (backend, info) = devices::find(&self.devices, &kernel::registry())?;
-        let device = backend.open(info.ordinal, &self.options)?;
+        let device = backend.open_one(info.ordinal, &self.options)?;
         let devices = vec![device];
         let owned = partition(extent, &extent.whole(), devices.len(), [0; 2])?;
         let shared = Shared {

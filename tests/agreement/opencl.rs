@@ -43,7 +43,7 @@ fn failures(facts: &Facts, kernels: &[Verified]) -> Vec<String> {
     let mut failures = Vec::new();
     for (_, opencl_form) in forms.into_iter().filter(|(is_taken, _)| *is_taken) {
         let options = OpenOptions { opencl_form, ..OpenOptions::default() };
-        let device = match OpenCl.open(facts.info.ordinal, &options) {
+        let device = match OpenCl.open_one(facts.info.ordinal, &options) {
             Ok(device) => device,
             Err(error) => {
                 failures.push(format!("{}: {error}", facts.info));

@@ -19,9 +19,10 @@ impl Backend for Cuda {
         Listing { devices: Vec::new(), absent: vec![reason()] }
     }
 
-    fn open(&self, ordinal: u32, _: &OpenOptions) -> Result<Box<dyn Device>> {
+    fn open(&self, ordinals: &[u32], _: &OpenOptions) -> Result<Vec<Box<dyn Device>>> {
         let inventory = crate::devices::inventory().to_string();
-        Err(Error::NoSuchDevice { spec: format!("cuda {ordinal}"), reason: reason(), inventory })
+        let asked: Vec<_> = ordinals.iter().map(u32::to_string).collect();
+        Err(Error::NoSuchDevice { spec: format!("cuda {}", asked.join(", ")), reason: reason(), inventory })
     }
 }
 
@@ -43,6 +44,6 @@ mod tests {
         let listing = Cuda.devices();
         assert!(listing.devices.is_empty());
         assert!(listing.absent[0].contains("doesn't run them yet; the driver library"), "{:?}", listing.absent);
-        assert!(matches!(Cuda.open(0, &OpenOptions::default()), Err(Error::NoSuchDevice { .. })));
+        assert!(matches!(Cuda.open(&[0], &OpenOptions::default()), Err(Error::NoSuchDevice { .. })));
     }
 }

@@ -8,16 +8,20 @@ pub mod host;
 mod library;
 pub mod opencl;
 pub mod reference;
+mod staging;
 #[cfg(test)]
 mod tests;
 
 use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
+use crate::clock::Span;
 use crate::error::{Error, Result};
 use crate::geometry::Box3;
 use crate::kernel::{FieldDesc, KernelDesc, Read, Role, ScalarType};
 use crate::layout::{Layout, ROWS, Region, Strides, WHOLE};
+pub use staging::Staging;
 
 /// Every back end, in the order in which they are listed.
 pub static BACKENDS: &[&dyn Backend] = &[&reference::Reference, &host::Host, &opencl::OpenCl, &cuda::Cuda, &hip::Hip];
@@ -31,8 +35,15 @@ pub trait Backend: Sync {
     /// reason.
     fn devices(&self) -> Listing;
 
-    /// Opens the device with that `ordinal` of the listing.
-    fn open(&self, ordinal: u32, options: &OpenOptions) -> Result<Box<dyn Device>>;
+    /// Opens devices, by their `ordinals` of the listing, to be used together. One that occurs several times is split: a
+    /// processor into parts with threads or compute units of their own, anything else into devices that share it.
+    fn open(&self, ordinals: &[u32], options: &OpenOptions) -> Result<Vec<Box<dyn Device>>>;
+
+    /// Opens one device.
+    fn open_one(&self, ordinal: u32, options: &OpenOptions) -> Result<Box<dyn Device>> {
+        let mut devices = self.open(&[ordinal], options)?;
+        Ok(devices.pop().expect("a device for each ordinal"))
+    }
 }
 
 /// The devices of a back end.
@@ -89,12 +100,57 @@ pub enum DeviceKind {
 /// Wishes for a device that is being opened; a back end ignores what doesn't concern it.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
-    /// Threads of a host device; all CPUs of the process's mask when absent.
+    /// Threads of each host device; when absent the CPUs of the process's mask are shared out among the devices.
     pub threads: Option<usize>,
+    /// The threads that serve the queues of host devices.
+    pub helpers: Helpers,
+    /// When operations of host devices run.
+    pub order: Order,
+    /// Which CPUs the threads of a device keep to.
+    pub affinity: Affinity,
+    /// Whether the times of operations are kept for [`Device::span`].
+    pub trace: bool,
     /// The instruction set of native kernels; the best one of the CPU when absent.
     pub instruction_set: Option<host::InstructionSet>,
     /// The form in which OpenCL gets its kernels.
     pub opencl_form: OpenClForm,
+}
+
+/// Threads that do what was enqueued on the queues of host devices while the issuing threads go on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Helpers {
+    /// None for a single host device, one for each of several.
+    #[default]
+    Auto,
+    /// One for each host device.
+    Devices,
+    /// So many in all; with 0 an operation is done by the thread that issues it, before it goes on.
+    Count(usize),
+}
+
+/// When an operation of a host device runs, within what its queue and its waits allow. All orders give the same results
+/// if no dependency is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// As soon as it may.
+    #[default]
+    Eager,
+    /// When somebody waits for it, and not before.
+    Lazy,
+    /// In an order drawn at random with this seed.
+    Random(u64),
+}
+
+/// The CPUs that the threads for a device keep to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Affinity {
+    /// Those near the device.
+    #[default]
+    Near,
+    /// Those far from it, for comparison.
+    Far,
+    /// Any.
+    None,
 }
 
 /// The form in which an OpenCL device gets its kernels.
@@ -308,6 +364,73 @@ pub trait Device: Send + Sync {
 
     /// Blocks until the queue is empty, and reports what failed in it.
     fn finish(&self, queue: QueueId) -> Result<()>;
+
+    /// Blocks until the event has happened, and reports what failed in its queue.
+    fn synchronize(&self, event: EventId) -> Result<()>;
+
+    /// The device itself, for others of its back end to recognise it.
+    fn as_any(&self) -> &dyn Any;
+
+    /// Whether queues of this device can wait for events of `other` without the host.
+    fn awaits(&self, other: &dyn Device) -> bool {
+        let _ = other;
+        false
+    }
+
+    /// What is enqueued on the queue from now on starts after an event of `other`, which this device
+    /// [`awaits`](Self::awaits).
+    fn wait_for_peer(&self, queue: QueueId, other: &dyn Device, event: EventId) -> Result<()> {
+        let _ = queue;
+        other.synchronize(event)
+    }
+
+    /// Whether this device can copy to the memory of `other` without the host; if not, why.
+    fn reaches(&self, other: &dyn Device) -> Result<(), String> {
+        Err(format!("the back end `{}` copies through the host, to {} too", self.info().backend, other.summary()))
+    }
+
+    /// Enqueues a copy from a box of this device to one of the same shape of `other`, which it
+    /// [`reaches`](Self::reaches).
+    fn copy_to_peer(&self, queue: QueueId, from: Place<'_>, other: &dyn Device, to: Place<'_>) -> Result<()> {
+        let mut bytes = vec![0; from.region.bytes()];
+        self.read(queue, from, &mut bytes)?;
+        other.write(QueueId::COMPUTE, to, &bytes)
+    }
+
+    /// Host memory for transfers of this device, pinned where the driver has such.
+    fn staging(&self, bytes: usize) -> Result<Arc<Staging>> {
+        Ok(Arc::new(Staging::pageable(bytes)))
+    }
+
+    /// Enqueues a copy of a box, rows without gaps, to `to` from byte `at` on. The memory may be that of another device.
+    fn download(&self, queue: QueueId, from: Place<'_>, to: &Arc<Staging>, at: usize) -> Result<()> {
+        let to = to.part(at, from.region.bytes()).ok_or_else(|| outside(self, "download"))?;
+        // SAFETY: the part lies in the staging memory, and the plan lets nobody else use it until this is finished.
+        self.read(queue, from, unsafe { &mut *to })
+    }
+
+    /// Enqueues the replacement of a box by what lies in `from` from byte `at` on, rows without gaps.
+    fn upload(&self, queue: QueueId, from: &Arc<Staging>, at: usize, to: Place<'_>) -> Result<()> {
+        let from = from.part(at, to.region.bytes()).ok_or_else(|| outside(self, "upload"))?;
+        // SAFETY: the part lies in the staging memory, and the plan lets nobody write to it until this is finished.
+        self.write(queue, to, unsafe { &*from })
+    }
+
+    /// When the last operation before the event ran, if the device was opened to trace and the event has happened.
+    fn span(&self, event: EventId) -> Result<Option<Span>> {
+        let _ = event;
+        Ok(None)
+    }
+}
+
+/// A box and the part of staging memory that it is to travel through don't fit.
+pub(crate) fn outside<D: Device + ?Sized>(device: &D, call: &str) -> Error {
+    Error::Driver {
+        backend: device.info().backend,
+        device: device.summary(),
+        call: call.into(),
+        message: "the box leaves the staging memory".into(),
+    }
 }
 
 /// Memory that a device has to give.

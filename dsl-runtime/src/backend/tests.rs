@@ -13,9 +13,9 @@ const QUEUE: QueueId = QueueId::COMPUTE;
 
 /// The reference device and host devices with few and with many threads.
 fn devices() -> Vec<Box<dyn Device>> {
-    let mut devices = vec![Reference.open(0, &OpenOptions::default()).unwrap()];
+    let mut devices = vec![Reference.open_one(0, &OpenOptions::default()).unwrap()];
     for threads in [1, 2, 3, 7] {
-        devices.push(Host.open(0, &OpenOptions { threads: Some(threads), ..OpenOptions::default() }).unwrap());
+        devices.push(Host.open_one(0, &OpenOptions { threads: Some(threads), ..OpenOptions::default() }).unwrap());
     }
     devices
 }
@@ -275,7 +275,7 @@ fn every_device_folds_rows_to_the_reference_bits() {
 
 #[test]
 fn the_reference_folds_the_points_of_a_row_that_are_updated() {
-    let device = Reference.open(0, &OpenOptions::default()).unwrap();
+    let device = Reference.open_one(0, &OpenOptions::default()).unwrap();
     for n in SIZES {
         for parity in [None, Some(0), Some(1)] {
             let cells = run_folded(&*device, &TALLY, n, parity);
@@ -494,7 +494,7 @@ fn every_type_and_the_place_in_the_grid_reach_the_kernel() {
 
 #[test]
 fn a_panic_names_the_point_in_the_grid_and_leaves_the_device_whole() {
-    let device = Reference.open(0, &OpenOptions::default()).unwrap();
+    let device = Reference.open_one(0, &OpenOptions::default()).unwrap();
     let layout = layout(ScalarType::I32, [5, 4, 3]);
     let [a, b, c] = std::array::from_fn(|_| device.alloc(&layout).unwrap());
     let cells = |buffer| Cells { buffer, origin: layout.origin };
@@ -524,7 +524,8 @@ fn a_panic_names_the_point_in_the_grid_and_leaves_the_device_whole() {
 #[test]
 fn thread_counts_and_instruction_sets_that_cannot_be_served_are_errors() {
     let open = |threads, instruction_set| {
-        Host.open(0, &OpenOptions { threads, instruction_set, ..OpenOptions::default() }).map(|device| device.summary())
+        Host.open_one(0, &OpenOptions { threads, instruction_set, ..OpenOptions::default() })
+            .map(|device| device.summary())
     };
     assert!(matches!(open(Some(0), None), Err(Error::Threads { asked: 0, .. })));
     assert!(matches!(open(Some(1_000_000), None), Err(Error::Threads { asked: 1_000_000, .. })));
@@ -535,7 +536,7 @@ fn thread_counts_and_instruction_sets_that_cannot_be_served_are_errors() {
             Err(other) => panic!("{other}"),
         }
     }
-    assert!(matches!(Host.open(1, &OpenOptions::default()), Err(Error::NoSuchDevice { .. })));
+    assert!(matches!(Host.open_one(1, &OpenOptions::default()), Err(Error::NoSuchDevice { .. })));
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
@@ -69,18 +70,22 @@ impl Backend for Host {
         Listing { devices: vec![info], absent: Vec::new() }
     }
 
-    fn open(&self, ordinal: u32, options: &OpenOptions) -> Result<Box<dyn Device>> {
-        let info = listed(self, ordinal)?;
-        let set = instruction_set(options)?;
-        let cpus = allowed_cpus();
-        let threads = options.threads.unwrap_or(cpus.len());
-        if !(1..=MOST_THREADS).contains(&threads) {
-            return Err(Error::Threads { asked: threads, allowed: cpus.len(), most: MOST_THREADS });
-        }
-        let pool = Pool::new(threads, &cpus)
-            .map_err(|source| Error::System { call: format!("starting {threads} threads"), source })?;
-        Ok(Box::new(HostDevice { info, set, pool, caches: Caches::of_threads(threads), state: Mutex::default() }))
+    fn open(&self, ordinals: &[u32], options: &OpenOptions) -> Result<Vec<Box<dyn Device>>> {
+        ordinals.iter().map(|&ordinal| open(ordinal, options)).collect()
     }
+}
+
+fn open(ordinal: u32, options: &OpenOptions) -> Result<Box<dyn Device>> {
+    let info = listed(&Host, ordinal)?;
+    let set = instruction_set(options)?;
+    let cpus = allowed_cpus();
+    let threads = options.threads.unwrap_or(cpus.len());
+    if !(1..=MOST_THREADS).contains(&threads) {
+        return Err(Error::Threads { asked: threads, allowed: cpus.len(), most: MOST_THREADS });
+    }
+    let pool = Pool::new(threads, &cpus)
+        .map_err(|source| Error::System { call: format!("starting {threads} threads"), source })?;
+    Ok(Box::new(HostDevice { info, set, pool, caches: Caches::of_threads(threads), state: Mutex::default() }))
 }
 
 /// The model of the processor, as the system names it.
@@ -371,6 +376,14 @@ impl Device for HostDevice {
 
     fn finish(&self, _: QueueId) -> Result<()> {
         Ok(())
+    }
+
+    fn synchronize(&self, _: EventId) -> Result<()> {
+        Ok(())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

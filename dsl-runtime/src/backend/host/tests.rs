@@ -98,7 +98,7 @@ fn results(device: &dyn Device, kernel: &'static KernelDesc, cells: [usize; 3]) 
 
 #[test]
 fn no_sweep_changes_a_bit() {
-    let reference = Reference.open(0, &OpenOptions::default()).unwrap();
+    let reference = Reference.open_one(0, &OpenOptions::default()).unwrap();
     let lengths = (1..=70).chain([97, 130, 257]).map(|nx| [nx, 3, 4]);
     let shapes = [[3, 1, 5], [3, 5, 1], [3, 64, 3], [5, 23, 17], [64, 33, 9], [67, 37, 5], [1, 9, 9]];
     let shapes: Vec<_> = lengths.chain(shapes).collect();
@@ -118,7 +118,7 @@ fn no_sweep_changes_a_bit() {
 
 #[test]
 fn no_sweep_changes_a_fold_or_touches_a_point_that_is_left_out() {
-    let reference = Reference.open(0, &OpenOptions::default()).unwrap();
+    let reference = Reference.open_one(0, &OpenOptions::default()).unwrap();
     for (caches, threads) in CACHES.into_iter().zip([1, 2, 3, 5, 2]) {
         let device = host(threads, InstructionSet::best(), caches);
         for n in SIZES {

@@ -397,6 +397,11 @@ impl Queue {
 }
 
 impl Event {
+    /// Waits for the command; a failure if it ended badly.
+    pub(super) fn wait(&self) -> Called<()> {
+        named("clWaitForEvents", event::wait_for_events(&[self.0]))
+    }
+
     /// Whether the command has finished; a failure if it ended badly.
     pub(super) fn finished(&self, call: &'static str) -> Called<bool> {
         let status = event::get_event_info(self.0, event::CL_EVENT_COMMAND_EXECUTION_STATUS);

@@ -2,6 +2,7 @@
 //!
 //! All devices of a platform share one context, so that buffers can be copied between them without the host.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -434,5 +435,14 @@ impl Device for OpenClDevice {
     fn finish(&self, queue: QueueId) -> Result<()> {
         let lane = locked(&self.queues).get(&queue).cloned();
         lane.map_or(Ok(()), |lane| lane.finish().map_err(|failure| self.driver(failure)))
+    }
+
+    fn synchronize(&self, event: EventId) -> Result<()> {
+        let Some(pending) = locked(&self.events).pending.get(&event.0).cloned() else { return Ok(()) };
+        pending.wait().map_err(|failure| self.driver(failure))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }

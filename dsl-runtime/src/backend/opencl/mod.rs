@@ -50,16 +50,19 @@ impl Backend for OpenCl {
         }
     }
 
-    fn open(&self, ordinal: u32, options: &OpenOptions) -> Result<Box<dyn Device>> {
+    fn open(&self, ordinals: &[u32], options: &OpenOptions) -> Result<Vec<Box<dyn Device>>> {
         let form = match options.opencl_form {
             OpenClForm::Auto => form_of(env::var_os(FORM_VARIABLE).as_deref())?,
             OpenClForm::Source | OpenClForm::SpirV => options.opencl_form,
         };
         let (all, _) = discover::discover();
-        let Some(found) = all.iter().find(|found| found.facts.info.ordinal == ordinal) else {
-            return super::listed(self, ordinal).and_then(|info| Err(came_and_went(&info.to_string())));
+        let open = |&ordinal: &u32| -> Result<Box<dyn Device>> {
+            let Some(found) = all.iter().find(|found| found.facts.info.ordinal == ordinal) else {
+                return super::listed(self, ordinal).and_then(|info| Err(came_and_went(&info.to_string())));
+            };
+            Ok(Box::new(device::OpenClDevice::open(found, &all, form, None)?))
         };
-        Ok(Box::new(device::OpenClDevice::open(found, &all, form, None)?))
+        ordinals.iter().map(open).collect()
     }
 }
 

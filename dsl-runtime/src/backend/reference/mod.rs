@@ -5,6 +5,7 @@
 mod memory;
 mod point;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -46,9 +47,12 @@ impl Backend for Reference {
         Listing { devices: vec![info], absent: Vec::new() }
     }
 
-    fn open(&self, ordinal: u32, _: &OpenOptions) -> Result<Box<dyn Device>> {
-        let info = super::listed(self, ordinal)?;
-        Ok(Box::new(ReferenceDevice { info, state: Mutex::default() }))
+    fn open(&self, ordinals: &[u32], _: &OpenOptions) -> Result<Vec<Box<dyn Device>>> {
+        let open = |&ordinal: &u32| -> Result<Box<dyn Device>> {
+            let info = super::listed(self, ordinal)?;
+            Ok(Box::new(ReferenceDevice { info, state: Mutex::default() }))
+        };
+        ordinals.iter().map(open).collect()
     }
 }
 
@@ -198,6 +202,14 @@ impl Device for ReferenceDevice {
 
     fn finish(&self, _: QueueId) -> Result<()> {
         Ok(())
+    }
+
+    fn synchronize(&self, _: EventId) -> Result<()> {
+        Ok(())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 }
 

@@ -5,7 +5,7 @@ use crate::testing::{FOLDED, RELAX, SIZES, check_parity, check_shift, run_folded
 
 #[test]
 fn folds_have_the_reference_bits_whichever_entry_point_is_asked_for() {
-    let reference = reference::Reference.open(0, &OpenOptions::default()).unwrap();
+    let reference = reference::Reference.open_one(0, &OpenOptions::default()).unwrap();
     on_each_platform(|found, all| {
         for entry in [None, Some(Entry::Points), Some(Entry::Rows)] {
             let device = open(found, all, OpenClForm::Source, entry);

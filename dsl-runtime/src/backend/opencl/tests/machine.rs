@@ -15,11 +15,11 @@ fn the_listing_has_each_device_and_opens_it() {
                 && found.facts.max_alloc_bytes <= info.memory_bytes
         );
         let options = OpenOptions { opencl_form: OpenClForm::Source, ..OpenOptions::default() };
-        let device = OpenCl.open(info.ordinal, &options).unwrap();
+        let device = OpenCl.open_one(info.ordinal, &options).unwrap();
         assert_eq!(device.info(), info);
         assert!(device.summary().contains("OpenCL C"), "{}", device.summary());
     });
-    match OpenCl.open(4_000_000, &OpenOptions::default()) {
+    match OpenCl.open_one(4_000_000, &OpenOptions::default()) {
         Err(Error::NoSuchDevice { spec, .. }) => assert_eq!(spec, "opencl 4000000"),
         Err(other) => panic!("{other}"),
         Ok(device) => panic!("{} was opened", device.summary()),

@@ -5,7 +5,7 @@ use crate::testing::{MIXED, PLACES, run_mixed};
 
 #[test]
 fn every_type_and_the_place_in_the_grid_reach_the_kernel() {
-    let reference = reference::Reference.open(0, &OpenOptions::default()).unwrap();
+    let reference = reference::Reference.open_one(0, &OpenOptions::default()).unwrap();
     on_each_platform(|found, all| {
         for entry in [Entry::Points, Entry::Rows] {
             let device = open(found, all, OpenClForm::Source, Some(entry));
