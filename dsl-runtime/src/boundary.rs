@@ -15,8 +15,8 @@ use crate::geometry::{AXES, Box3};
 use crate::kernel::KernelDesc;
 use crate::offset::{Offset, X, Y, Z};
 
-pub(crate) use kernels::added_as as added;
-use kernels::{constant_as, copied_as, negated_as};
+pub(crate) use kernels::{added_as as added, constant_as as constant};
+use kernels::{copied_as, negated_as};
 
 /// The six faces of a grid, named by the directions out of it.
 pub const FACES: [Offset; 6] = [Offset::new(-1, 0, 0), X, Offset::new(0, -1, 0), Y, Offset::new(0, 0, -1), Z];
@@ -179,12 +179,17 @@ pub(crate) fn fills(extent: [usize; 3], faces: &Faces, widths: &Widths) -> Vec<F
     fills
 }
 
+/// Whether a kernel of a fill takes a value over as it is.
+pub(crate) fn is_copy(kernel: &KernelDesc) -> bool {
+    kernel.outputs.first().is_some_and(|output| std::ptr::eq(kernel, copied_as(output.ty)))
+}
+
 /// The kernel and the scalars of a fill.
 pub(crate) fn kernel(how: How, ty: crate::kernel::ScalarType) -> (&'static KernelDesc, Vec<u64>) {
     match how {
         How::Copied => (copied_as(ty), Vec::new()),
         How::Negated => (negated_as(ty), Vec::new()),
-        How::Constant(bits) => (constant_as(ty), vec![bits]),
+        How::Constant(bits) => (constant(ty), vec![bits]),
     }
 }
 

@@ -108,7 +108,7 @@ impl Explanation {
         let boundaries = boundaries.map(|(shape, facts)| FieldBoundary {
             field: shape.name.clone(),
             faces: shape.faces,
-            ghosts: facts.ghosts,
+            ghosts: around_all(&facts.ghosts),
         });
         let boundaries = boundaries.collect();
         let kernels = plan.kernels.iter().filter(|kernel| !kernel.vendor_functions.is_empty());
@@ -157,7 +157,7 @@ impl fmt::Display for Explanation {
         }
         writeln!(f, "plan of a step (u' is the second buffer of u)")?;
         write!(f, "{}", self.plan.named(&self.fields, &self.scalars))?;
-        writeln!(f, "  {} points, at least {} of memory traffic", self.plan.points(), Bytes(self.plan.bytes()))?;
+        writeln!(f, "  {} points, at least {} of memory traffic", self.plan.points, Bytes(self.plan.bytes))?;
         writeln!(f, "memory")?;
         for (memory, device) in self.memory.iter().zip(&self.devices) {
             let fields = self.fields.iter().zip(&memory.fields);
@@ -171,6 +171,14 @@ impl fmt::Display for Explanation {
         }
         Ok(())
     }
+}
+
+/// The ghost cells around the whole grid, from those that each device keeps around its part.
+fn around_all(each: &[Widths]) -> Widths {
+    let (Some(&first), Some(last)) = (each.first(), each.last()) else { return Widths::default() };
+    let mut all = first;
+    all[2][1] = last[2][1];
+    all
 }
 
 /// `X 1 below (line 6), 1 above (line 6); Z 2 above (line 9)`.

@@ -7,6 +7,7 @@ use std::fmt;
 use crate::backend::host::BoxArgs;
 use crate::backend::reference::PointArgs;
 use crate::geometry::Box3;
+use crate::layout::{ROWS, WHOLE};
 
 /// The type of a value that a kernel reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -141,6 +142,11 @@ impl OutputDesc {
     /// A new value of a field of type `ty`.
     pub const fn value(ty: ScalarType) -> Self {
         Self { ty, role: Role::Value }
+    }
+
+    /// Along which axes (X, Y, Z) what is stored of it extends.
+    pub fn axes(&self) -> [bool; 3] {
+        if self.role == Role::Value { WHOLE } else { ROWS }
     }
 
     /// The type of what a kernel stores of it: for each point, or for each row if it is folded.

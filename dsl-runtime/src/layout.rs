@@ -184,7 +184,7 @@ impl Layout {
 }
 
 /// `part` with 0..1 along missing axes.
-fn along(axes: [bool; 3], part: &Box3) -> Box3 {
+pub(crate) fn along(axes: [bool; 3], part: &Box3) -> Box3 {
     let side = |side: [i64; 3], missing: i64| std::array::from_fn(|n| if axes[n] { side[n] } else { missing });
     Box3 { lo: side(part.lo, 0), hi: side(part.hi, 1) }
 }

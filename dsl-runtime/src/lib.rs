@@ -39,7 +39,10 @@ pub mod backend;
 pub mod bandwidth;
 pub mod boundary;
 pub mod clock;
+pub mod demand;
+pub mod depend;
 pub mod devices;
+pub mod distribute;
 #[doc(hidden)]
 pub mod facade;
 pub mod geometry;
@@ -49,6 +52,7 @@ pub mod layout;
 pub mod partition;
 pub mod plan;
 pub mod reduction;
+pub mod runs;
 pub mod schedule;
 pub mod shape;
 

@@ -2,6 +2,55 @@
 
 use crate::error::{Error, Result};
 use crate::geometry::{AXES, Box3, Extent};
+use crate::runs::{Run, common};
+use crate::shape::Shape;
+
+/// A grid in subdomains of whole planes: where each of them starts along Z. Fields with more or fewer planes than the
+/// grid are split at the same places; the last subdomain takes what comes after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Split {
+    starts: Vec<i64>,
+}
+
+impl Split {
+    /// The split of a grid into these subdomains, the lowest first.
+    pub fn of(owned: &[Box3]) -> Self {
+        Self { starts: owned.iter().map(|part| part.lo[SPLIT]).collect() }
+    }
+
+    /// The number of subdomains.
+    pub fn parts(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// The first plane of a subdomain.
+    pub fn start(&self, part: usize) -> i64 {
+        self.starts[part]
+    }
+
+    /// The planes of a field that a subdomain owns: all of one that doesn't extend along Z.
+    pub fn owned(&self, part: usize, shape: &Shape) -> Run {
+        let cells = shape.cells[SPLIT] as i64;
+        if shape.axes[SPLIT] { common(self.planes(part), (0, cells)) } else { (0, cells) }
+    }
+
+    /// The cells of a box that a subdomain owns.
+    pub fn part(&self, part: usize, whole: &Box3) -> Box3 {
+        let mut own = *whole;
+        (own.lo[SPLIT], own.hi[SPLIT]) = common(self.planes(part), (whole.lo[SPLIT], whole.hi[SPLIT]));
+        if own.is_empty() { Box3::EMPTY } else { own }
+    }
+
+    /// The subdomain that owns a plane.
+    pub fn owner(&self, plane: i64) -> usize {
+        self.starts.partition_point(|&start| start <= plane).saturating_sub(1)
+    }
+
+    fn planes(&self, part: usize) -> Run {
+        let lo = if part == 0 { i64::MIN } else { self.starts[part] };
+        (lo, self.starts.get(part + 1).copied().unwrap_or(i64::MAX))
+    }
+}
 
 /// The axis along which a grid is split.
 const SPLIT: usize = 2;

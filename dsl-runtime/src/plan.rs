@@ -195,19 +195,6 @@ pub enum Action {
     },
 }
 
-/// What an operation reads or writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Resource {
-    /// A buffer of a field.
-    Slot(Slot),
-    /// A scalar.
-    Scalar(ScalarId),
-    /// A record.
-    Record(usize),
-    /// Host memory for transfers.
-    Staging(StagingId),
-}
-
 impl Action {
     /// Whether the host does it by itself once the operations before are finished.
     pub fn is_on_host(&self) -> bool {
@@ -219,42 +206,6 @@ impl Action {
             | Self::Send { .. }
             | Self::Download { .. }
             | Self::Upload { .. } => false,
-        }
-    }
-
-    /// What is read.
-    pub fn reads(&self) -> Vec<Resource> {
-        match self {
-            Self::Launch { fields, scalars, .. } => {
-                let scalars = scalars.iter().filter_map(|scalar| match scalar {
-                    Operand::Scalar(scalar) => Some(Resource::Scalar(*scalar)),
-                    Operand::Bits(_) => None,
-                });
-                fields.iter().copied().map(Resource::Slot).chain(scalars).collect()
-            }
-            Self::Copy { from, .. } | Self::Probe { from, .. } | Self::Download { from, .. } => {
-                vec![Resource::Slot(*from)]
-            }
-            Self::Send { slot, .. } => vec![Resource::Slot(*slot)],
-            Self::Upload { from, .. } => vec![Resource::Staging(*from)],
-            Self::Barrier => Vec::new(),
-            Self::Fold { rows, .. } => rows.iter().map(|(_, slot, _)| Resource::Slot(*slot)).collect(),
-            Self::Compute { inputs, .. } => inputs.iter().copied().map(Resource::Scalar).collect(),
-            Self::Record { from, .. } => vec![Resource::Scalar(*from)],
-        }
-    }
-
-    /// What is written.
-    pub fn writes(&self) -> Vec<Resource> {
-        match self {
-            Self::Launch { outputs, .. } => outputs.iter().copied().map(Resource::Slot).collect(),
-            Self::Copy { to, .. } | Self::Upload { to, .. } => vec![Resource::Slot(*to)],
-            Self::Send { slot, .. } => vec![Resource::Slot(*slot)],
-            Self::Download { to, .. } => vec![Resource::Staging(*to)],
-            Self::Barrier => Vec::new(),
-            Self::Fold { into, .. } => vec![Resource::Scalar(*into)],
-            Self::Compute { output, .. } => vec![Resource::Scalar(*output)],
-            Self::Probe { record, .. } | Self::Record { record, .. } => vec![Resource::Record(*record)],
         }
     }
 }
@@ -311,6 +262,10 @@ pub struct Plan {
     pub ops: Vec<Op>,
     /// The steps that a run does; 1 except for plans that exchange halos every few steps.
     pub steps: u64,
+    /// Points that a run updates: every point of every stage counts, once even where two devices compute it.
+    pub points: u64,
+    /// The least memory traffic of a run by the kernels' own count: each field read once, each result written once.
+    pub bytes: u64,
     /// Host memory for transfers.
     pub stagings: Vec<StagingDesc>,
     /// After a step, the first slot of each pair gets the buffer that the second one had.
@@ -327,6 +282,8 @@ impl Default for Plan {
             before: Vec::new(),
             ops: Vec::new(),
             steps: 1,
+            points: 0,
+            bytes: 0,
             stagings: Vec::new(),
             rotation: Vec::new(),
             flows: Vec::new(),
@@ -335,25 +292,6 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// Points that one step updates: every point of every stage counts.
-    pub fn points(&self) -> u64 {
-        self.updates().map(|(_, points)| points).sum()
-    }
-
-    /// The least memory traffic of one step by the kernels' own count: each field read once, each result written once.
-    pub fn bytes(&self) -> u64 {
-        self.updates().map(|(kernel, points)| points * u64::from(kernel.bytes)).sum()
-    }
-
-    fn updates(&self) -> impl Iterator<Item = (&'static KernelDesc, u64)> {
-        self.ops.iter().filter_map(|op| match &op.action {
-            Action::Launch { kernel, range, parity, purpose: Purpose::Update, .. } => {
-                Some((self.kernels[*kernel], range.points_of(*parity)))
-            }
-            _ => None,
-        })
-    }
-
     /// The plan with the names of fields and scalars, for people.
     pub fn named<'a>(&'a self, fields: &'a [String], scalars: &'a [String]) -> impl fmt::Display + 'a {
         Named { plan: self, fields, scalars }
@@ -460,6 +398,9 @@ impl Named<'_> {
             if !op.after.is_empty() {
                 let after: Vec<_> = op.after.iter().map(|op| op.0.to_string()).collect();
                 write!(f, "  after {}", after.join(", "))?;
+            }
+            for Across { runs, op } in &op.across {
+                write!(f, "  after {} of {runs} before", op.0)?;
             }
             writeln!(f)?;
         }

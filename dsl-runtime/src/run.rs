@@ -110,7 +110,7 @@ impl<'a> Run<'a> {
             elapsed += time;
             let each = time.as_secs_f64() / count as f64;
             ahead = ((PROGRESS_SECONDS / each) as u64).clamp(1, MOST_STEPS_AHEAD);
-            let points_per_second = per_second(program.plan.points() * done, elapsed.as_secs_f64());
+            let points_per_second = per_second(program.plan.points * done, elapsed.as_secs_f64());
             let progress = Progress { done, steps, elapsed, points_per_second };
             if let Some(bar) = &bar {
                 bar.show(&progress);
@@ -128,8 +128,8 @@ impl<'a> Run<'a> {
             devices: simulation.devices(),
             exchange: shared.exchange,
             seconds: elapsed.as_secs_f64(),
-            points: program.plan.points() * done,
-            bytes: program.plan.bytes() * done,
+            points: program.plan.points * done,
+            bytes: program.plan.bytes * done,
             copy_bandwidth: if done > 0 { shared.copy_bandwidth()? } else { None },
         })
     }

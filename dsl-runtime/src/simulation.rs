@@ -12,9 +12,9 @@ use crate::element::{Element, Primitive};
 use crate::error::Result;
 use crate::exchange::Exchange;
 use crate::field::{Axes, Field, FieldX, FieldXY, FieldXZ, FieldY, FieldYZ, FieldZ};
-use crate::geometry::{Box3, Extent};
+use crate::geometry::Extent;
 use crate::kernel;
-use crate::partition::partition;
+use crate::partition::{Split, partition};
 use crate::report::{Progress, Report};
 use crate::run::Run;
 use crate::scalar::Scalar;
@@ -36,8 +36,8 @@ pub(crate) struct Shared {
     pub(crate) extent: Extent,
     pub(crate) exchange: Exchange,
     pub(crate) devices: Vec<Box<dyn Device>>,
-    /// What each device owns, in global coordinates.
-    pub(crate) owned: Vec<Box3>,
+    /// Which planes each device owns.
+    pub(crate) split: Split,
     /// The distance between cells along X, Y and Z, for output.
     pub(crate) spacing: [f64; 3],
     /// Where cell (0, 0, 0) lies, for output.
@@ -122,7 +122,7 @@ impl Builder {
             extent,
             exchange: self.exchange,
             devices,
-            owned,
+            split: Split::of(&owned),
             spacing: self.spacing,
             corner: self.corner,
             measures_bandwidth: self.measures_bandwidth,
@@ -287,7 +287,7 @@ impl Shared {
     /// The global index of the first cell that each device owns.
     pub(crate) fn origins(&self) -> Vec<[i32; 3]> {
         // An extent numbers its cells with an `i32`.
-        self.owned.iter().map(|owned| owned.lo.map(|lo| lo as i32)).collect()
+        (0..self.split.parts()).map(|part| [0, 0, self.split.start(part) as i32]).collect()
     }
 
     /// Of all devices together; `None` when one can't be measured.

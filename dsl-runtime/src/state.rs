@@ -49,9 +49,9 @@ pub(crate) struct State {
 
 /// What is known of a field beside its shape and its memory.
 pub(crate) struct FieldFacts {
-    /// The ghost cells that it keeps.
-    pub(crate) ghosts: Widths,
-    /// Where the two buffers may differ, in local coordinates of any device; of no meaning without a second one.
+    /// The ghost and halo cells that it keeps on each device.
+    pub(crate) ghosts: Vec<Widths>,
+    /// Where the two buffers may differ, in global coordinates; of no meaning without a second one.
     differs: Patches,
     /// Whether it only keeps what kernels fold row by row.
     pub(crate) keeps_rows: bool,
@@ -147,7 +147,7 @@ impl State {
                 flow.leaves.clone()
             } else if flow.from != flow.field {
                 // Only the first buffers were exchanged.
-                self.memory[number].layouts.iter().map(|layout| layout.cells).collect()
+                everywhere()
             } else {
                 let mut differs = before;
                 differs.add_all(&flow.leaves);
@@ -163,17 +163,21 @@ impl Shared {
         self.guarded.lock()
     }
 
-    /// The cells of a field that a device owns, in global coordinates.
+    /// The cells of a field that a device owns, in global coordinates. Where there are none the box still starts where
+    /// local coordinates do.
     pub(crate) fn part_of(&self, shape: &Shape, device: usize) -> Box3 {
         let mut part = shape.whole();
-        if shape.axes[2] && self.owned.len() > 1 {
-            let owned = &self.owned[device];
-            part.lo[2] = owned.lo[2];
-            if device + 1 < self.owned.len() {
-                part.hi[2] = owned.hi[2];
-            }
+        if shape.axes[2] {
+            let owned = self.split.owned(device, shape);
+            part.lo[2] = self.split.start(device);
+            part.hi[2] = owned.1.max(part.lo[2]);
         }
         part
+    }
+
+    /// A box in the coordinates of a device.
+    fn local(&self, shape: &Shape, device: usize, part: &Box3) -> Box3 {
+        if shape.axes[2] { part.shifted([0, 0, -self.split.start(device)]) } else { *part }
     }
 
     /// A field of zeros.
@@ -185,10 +189,10 @@ impl Shared {
             return Err(Error::DuplicateField { name: shape.name });
         }
         if state.strides.is_empty() {
-            let strides = |owned: &Box3| Strides::for_first(shape.ty, owned.size());
-            state.strides = self.owned.iter().map(strides).collect::<Result<_>>()?;
+            let strides = Strides::for_first(shape.ty, self.extent.cells())?;
+            state.strides = vec![strides; self.devices.len()];
         }
-        let ghosts = Widths::default();
+        let ghosts = vec![Widths::default(); self.devices.len()];
         let cells = self.stored(&shape, &ghosts);
         self.make_room(&mut state, &shape, &cells)?;
         let layouts = layouts(&shape, &cells, &state.strides)?;
@@ -225,10 +229,10 @@ impl Shared {
     }
 
     /// The stored cells of a field on each device, in local coordinates.
-    fn stored(&self, shape: &Shape, ghosts: &Widths) -> Vec<Box3> {
+    fn stored(&self, shape: &Shape, ghosts: &[Widths]) -> Vec<Box3> {
         let local = |device: usize| {
             let part = self.part_of(shape, device);
-            crate::shape::grown(&part.shifted(part.lo.map(|lo| -lo)), ghosts)
+            crate::shape::grown(&self.local(shape, device, &part), &ghosts[device])
         };
         (0..self.devices.len()).map(local).collect()
     }
@@ -261,7 +265,7 @@ impl Shared {
             .collect::<Result<_>>()?;
         state.strides = wanted;
         let fields = 0..state.fields.len();
-        let moved = fields.into_iter().try_for_each(|field| self.move_field(state, field, state.fields[field].ghosts));
+        let moved = fields.into_iter().try_for_each(|field| self.move_field(state, field, state.fields[field].ghosts.clone()));
         state.or_stop(moved)
     }
 
@@ -269,19 +273,23 @@ impl Shared {
     /// have the same room; `swapped` has the groups of a new step.
     pub(crate) fn surround(
         &self,
-        needed: &BTreeMap<FieldId, Widths>,
+        needed: &BTreeMap<FieldId, Vec<Widths>>,
         swapped: &BTreeMap<FieldId, FieldId>,
     ) -> Result<()> {
         let mut state = self.state()?;
         swapped.iter().for_each(|(one, other)| state.join(*one, *other));
-        let mut wanted: Vec<Widths> = state.fields.iter().map(|facts| facts.ghosts).collect();
+        let mut wanted: Vec<Vec<Widths>> = state.fields.iter().map(|facts| facts.ghosts.clone()).collect();
+        let both = |one: &[Widths], other: &[Widths]| -> Vec<Widths> {
+            one.iter().zip(other).map(|(one, other)| wider(one, other)).collect()
+        };
         for (field, widths) in needed {
             let known = &mut wanted[field.0 as usize];
-            *known = wider(known, widths);
+            *known = both(known, widths);
         }
         for group in &state.swapped {
-            let most = group.iter().fold(Widths::default(), |most, field| wider(&most, &wanted[field.0 as usize]));
-            group.iter().for_each(|field| wanted[field.0 as usize] = most);
+            let none = vec![Widths::default(); self.devices.len()];
+            let most = group.iter().fold(none, |most, field| both(&most, &wanted[field.0 as usize]));
+            group.iter().for_each(|field| wanted[field.0 as usize].clone_from(&most));
         }
         for (number, ghosts) in wanted.into_iter().enumerate() {
             if ghosts != state.fields[number].ghosts {
@@ -296,7 +304,7 @@ impl Shared {
     }
 
     /// Puts a field into memory with these ghost cells and the strides of the simulation.
-    fn move_field(&self, state: &mut State, number: usize, ghosts: Widths) -> Result<()> {
+    fn move_field(&self, state: &mut State, number: usize, ghosts: Vec<Widths>) -> Result<()> {
         let State { shapes, fields, memory, strides, .. } = state;
         let (shape, memory) = (&shapes[number], &mut memory[number]);
         let cells = self.stored(shape, &ghosts);
@@ -336,7 +344,7 @@ impl Shared {
                 let memory = &mut state.memory[number];
                 memory.spare = allocate(&self.devices, &memory.layouts, &what)?;
                 // It holds zeros: nothing in it may be taken for a value of the field.
-                state.fields[number].differs = memory.layouts.iter().map(|layout| layout.cells).collect();
+                state.fields[number].differs = everywhere();
             }
         }
         Ok(())
@@ -359,11 +367,12 @@ impl Shared {
         let number = field.0 as usize;
         let mut rest = bytes;
         self.each_device(&state, number, part, |device, place, count| {
-            let (own, others) = rest.split_at(count);
+            // What doesn't extend along Z is whole on every device.
+            let (own, others) = if state.shapes[number].axes[2] { rest.split_at(count) } else { (bytes, rest) };
             rest = others;
             device.write(QueueId::COMPUTE, place, own)
         })?;
-        state.fields[number].differs = state.memory[number].layouts.iter().map(|layout| layout.cells).collect();
+        state.fields[number].differs = everywhere();
         Ok(())
     }
 
@@ -377,6 +386,10 @@ impl Shared {
         let mut rest = bytes.as_mut_slice();
         for part in chunks(part, cell) {
             self.each_device(&state, number, &part, |device, place, count| {
+                if rest.is_empty() {
+                    // A device before has the same.
+                    return Ok(());
+                }
                 let (own, others) = std::mem::take(&mut rest).split_at_mut(count);
                 rest = others;
                 device.read(QueueId::COMPUTE, place, own)
@@ -386,7 +399,7 @@ impl Shared {
     }
 
     /// Calls `act` for each device that owns cells of a box, with their place in the current buffer and their number
-    /// of bytes, in the order of the cells. Of a field that every device has, the first one is asked; all are told.
+    /// of bytes, in the order of the cells.
     fn each_device(
         &self,
         state: &State,
@@ -397,8 +410,8 @@ impl Shared {
         let memory = &state.memory[field];
         let buffers = memory.buffers(Role::Current);
         for (number, device) in self.devices.iter().enumerate() {
-            let owned = self.part_of(&state.shapes[field], number);
-            let local = owned.intersection(part).shifted(owned.lo.map(|lo| -lo));
+            let shape = &state.shapes[field];
+            let local = self.local(shape, number, &self.part_of(shape, number).intersection(part));
             if local.is_empty() {
                 continue;
             }
@@ -504,7 +517,7 @@ impl Shared {
             debug_assert!(memory.spare.len() == self.devices.len(), "{presumes:?}");
             for (device, layout) in memory.layouts.iter().enumerate() {
                 for part in differs.minus(&Patches::default()) {
-                    let part = layout.cells.intersection(&part);
+                    let part = layout.cells.intersection(&self.local(&state.shapes[number], device, &part));
                     let region = layout.region(&part).expect("an intersection lies in both boxes");
                     let place = |role: Role| Place { buffer: memory.buffers(role)[device], region: &region };
                     self.devices[device].copy(QueueId::COMPUTE, place(Role::Current), place(Role::Spare))?;
@@ -514,6 +527,13 @@ impl Shared {
         }
         self.devices.iter().try_for_each(|device| device.finish(QueueId::COMPUTE))
     }
+}
+
+/// All cells that any device may store.
+fn everywhere() -> Patches {
+    /// Far beyond every extent, and far from the ends of the numbers.
+    const FAR: i64 = 1 << 40;
+    [Box3 { lo: [-FAR; 3], hi: [FAR; 3] }].into_iter().collect()
 }
 
 /// The layouts of a field on each device.

@@ -1,9 +1,12 @@
 //! Steps: stages that are recorded once and then run as often as wished.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::backend::Device;
+use crate::boundary::Widths;
 use crate::call::{self, Call, Folds, New, Target, Targets};
+use crate::distribute::{Distributed, Setting, distribute};
 use crate::element::{Element, Primitive};
 use crate::error::{Error, Result};
 use crate::execute::Program;
@@ -12,9 +15,11 @@ use crate::field::Field;
 use crate::geometry::Box3;
 use crate::halo::{ghosts, widest_range};
 use crate::kernel::{KernelDesc, ScalarType};
+use crate::partition::Split;
 use crate::persist;
 use crate::plan::{FieldId, ScalarId};
 use crate::record::{Points, Record};
+use crate::runs::Run;
 use crate::scalar::{Function, Inputs, IntoArgument, Scalar};
 use crate::schedule::{self, Output, Stage, Update};
 use crate::shape::Shape;
@@ -317,8 +322,16 @@ impl Step {
         let shapes = shared.state()?.shapes.clone();
         let ghosts = schedule::ghosts(&stages, &shapes)?;
         let plan = schedule::plan(&stages, &shapes, &ghosts);
+        let setting = Setting {
+            shapes: &shapes,
+            split: &shared.split,
+            recipe: shared.exchange.recipe().unwrap_or_default(),
+            reaches: &|from, to| shared.devices[from].reaches(&*shared.devices[to]).is_ok(),
+            poisons: false,
+        };
+        let Distributed { plan, stored } = distribute(plan, &setting);
         let program = Program::new(plan, functions, &shared.devices, shared.origins())?;
-        shared.surround(&ghosts, &schedule::groups(&stages))?;
+        shared.surround(&widths(&shapes, &shared.split, &ghosts, &stored), &schedule::groups(&stages))?;
         shared.double(&schedule::double_buffered(&stages))?;
         let number = {
             let mut state = shared.state()?;
@@ -351,6 +364,32 @@ impl Step {
         let kernels = self.inner.program.plan.kernels.iter().filter(|kernel| !kernel.is_own());
         kernels.map(|kernel| kernel.name).collect()
     }
+}
+
+/// The ghost and halo cells that each device keeps of each field: beyond the faces of the grid those that boundaries
+/// fill, inside it the planes that it stores beside its own.
+pub(crate) fn widths(
+    shapes: &[Shape],
+    split: &Split,
+    ghosts: &BTreeMap<FieldId, Widths>,
+    stored: &[BTreeMap<FieldId, Run>],
+) -> BTreeMap<FieldId, Vec<Widths>> {
+    let fields = ghosts.keys().chain(stored.iter().flat_map(BTreeMap::keys)).collect::<BTreeSet<_>>();
+    let of = |field: FieldId| {
+        let shape = &shapes[field.0 as usize];
+        let each = stored.iter().enumerate().map(|(device, stored)| {
+            let mut widths = ghosts.get(&field).copied().unwrap_or_default();
+            if let (Some(&(lo, hi)), true) = (stored.get(&field), split.parts() > 1) {
+                let first = split.start(device);
+                let last = split.owned(device, shape).1.max(first);
+                let cells = |cells: i64| u32::try_from(cells.max(0)).unwrap_or(u32::MAX);
+                widths[2] = [cells(first - lo), cells(hi - last)];
+            }
+            widths
+        });
+        each.collect()
+    };
+    fields.into_iter().map(|&field| (field, of(field))).collect()
 }
 
 impl std::fmt::Debug for Step {

@@ -352,7 +352,7 @@ fn an_explanation_names_halos_lines_plan_and_memory() {
     ] {
         assert!(text.contains(part), "{part:?} in\n{text}");
     }
-    assert_eq!(explanation.plan.points(), 32 * 31 * 30 + 32 * 33 * 31);
+    assert_eq!(explanation.plan.points, 32 * 31 * 30 + 32 * 33 * 31);
     let range = Box3 { lo: [0, 0, 1], hi: [32, 33, 32] };
     assert!(text.contains(&range.to_string()), "{text}");
 }
