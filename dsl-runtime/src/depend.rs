@@ -244,7 +244,8 @@ fn accesses(plan: &Plan, op: &Op, buffers: &BTreeMap<Slot, Slot>) -> Vec<Access>
             let mut all = Vec::new();
             for (parameter, slot) in kernel.fields.iter().zip(fields) {
                 // Points of one colour read those of their own and those of the other one apart.
-                let colours = if parity.is_some() && parameter.axes == WHOLE { &[Some(0), Some(1)][..] } else { &[None] };
+                let colours =
+                    if parity.is_some() && parameter.axes == WHOLE { &[Some(0), Some(1)][..] } else { &[None] };
                 for &odd in colours {
                     let read = reads(parameter, odd, range);
                     if !read.is_empty() {
@@ -278,9 +279,7 @@ fn accesses(plan: &Plan, op: &Op, buffers: &BTreeMap<Slot, Slot>) -> Vec<Access>
         }
         Action::Barrier => Vec::new(),
         Action::Fold { rows, into, .. } => {
-            let rows = rows.iter().map(|(device, slot, part)| {
-                cells(*device, *slot, along(ROWS, part), false)
-            });
+            let rows = rows.iter().map(|(device, slot, part)| cells(*device, *slot, along(ROWS, part), false));
             rows.chain([whole(Thing::Scalar(*into), true)]).collect()
         }
         Action::Compute { inputs, output, .. } => {
@@ -288,9 +287,9 @@ fn accesses(plan: &Plan, op: &Op, buffers: &BTreeMap<Slot, Slot>) -> Vec<Access>
             inputs.chain([whole(Thing::Scalar(*output), true)]).collect()
         }
         Action::Probe { from, cells: points, record } => {
-            let points = points.iter().map(|&(device, cell)| {
-                cells(device, *from, Box3 { lo: cell, hi: cell.map(|index| index + 1) }, false)
-            });
+            let points = points
+                .iter()
+                .map(|&(device, cell)| cells(device, *from, Box3 { lo: cell, hi: cell.map(|index| index + 1) }, false));
             points.chain([whole(Thing::Record(*record), true)]).collect()
         }
         Action::Record { from, record } => {

@@ -265,7 +265,8 @@ impl Shared {
             .collect::<Result<_>>()?;
         state.strides = wanted;
         let fields = 0..state.fields.len();
-        let moved = fields.into_iter().try_for_each(|field| self.move_field(state, field, state.fields[field].ghosts.clone()));
+        let moved =
+            fields.into_iter().try_for_each(|field| self.move_field(state, field, state.fields[field].ghosts.clone()));
         state.or_stop(moved)
     }
 
