@@ -1,6 +1,5 @@
 //! Threads that do what stands in the queues of host devices.
 
-use std::hint::spin_loop;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -9,11 +8,9 @@ use std::thread::{self, JoinHandle};
 use super::affinity::pin;
 use super::engine::{Doing, Shared};
 
-/// Tries before an idle helper sleeps, where it has a CPU to itself: some tens of microseconds.
-const SPINS: u32 = 2000;
-
-/// Tries, each giving way to other threads, before an idle helper sleeps.
-const YIELDS: u32 = 64;
+/// Tries before an idle helper sleeps: some tens of microseconds. Each gives way to other threads, of which one may be
+/// about to issue an operation on the helper's CPU.
+const YIELDS: u32 = 100;
 
 /// A helper thread; it ends when the engine stops.
 pub(super) struct Helper {
@@ -41,16 +38,10 @@ impl Drop for Helper {
 /// The life of a helper.
 fn serve(shared: &Shared, number: usize) {
     let served = shared.served(number);
-    let places: Vec<_> = served.clone().map(|device| shared.processors()[device].pool.place()).collect();
-    if let [own] = places[..]
-        && let Some(cpu) = own.cpu(0)
-    {
-        pin(cpu);
-    }
-    let spins = if places.iter().any(|place| place.full) { 0 } else { SPINS };
     let bell = &shared.bells[number];
     // Helpers that serve all devices start looking at different ones.
     let mut first = number;
+    let mut cpu = None;
     let mut state = shared.lock();
     loop {
         let turn = served.clone().map(|device| served.start + (device + first) % served.len());
@@ -59,6 +50,12 @@ fn serve(shared: &Shared, number: usize) {
             let work = state.queues.take(device, queue);
             first = device + 1;
             drop(state);
+            // It runs as the first thread of the device; between devices it moves.
+            let own = shared.processors()[device].pool.place().cpu(0);
+            if let (Some(own), true) = (own, own != cpu) {
+                pin(own);
+                cpu = Some(own);
+            }
             let (result, span) = shared.perform(device, &work);
             drop(work);
             state = shared.lock();
@@ -75,15 +72,12 @@ fn serve(shared: &Shared, number: usize) {
         bell.rung.store(false, Ordering::Relaxed);
         drop(state);
         let rung = || bell.rung.load(Ordering::Acquire);
-        let spun = (0..spins).any(|_| {
-            spin_loop();
-            rung()
-        });
-        let _ = spun
-            || (0..YIELDS).any(|_| {
-                thread::yield_now();
-                rung()
-            });
+        for _ in 0..YIELDS {
+            if rung() {
+                break;
+            }
+            thread::yield_now();
+        }
         state = shared.lock();
         state.helpers[number] = Doing::Sleeping;
         while !rung() && !state.stop {

@@ -15,6 +15,8 @@ mod memory;
 mod placement;
 mod pool;
 mod processor;
+#[cfg(test)]
+mod queue_tests;
 mod queues;
 mod split;
 pub mod support;

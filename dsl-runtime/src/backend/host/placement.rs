@@ -14,8 +14,6 @@ pub(super) struct Placement {
     pub(super) pinned: bool,
     /// Whether threads, of this device or of others, have to share a CPU.
     pub(super) crowded: bool,
-    /// Whether no CPU is left for a thread that issues operations.
-    pub(super) full: bool,
 }
 
 impl Placement {
@@ -38,7 +36,6 @@ impl Placement {
             cpus: run.iter().copied().cycle().take(threads.unwrap_or(run.len())).collect(),
             pinned,
             crowded: all > cpus.len(),
-            full: all >= cpus.len(),
         };
         runs.into_iter().map(place).collect()
     }
@@ -100,7 +97,7 @@ mod tests {
         let found = Placement::of_devices(cpus, devices, threads, Affinity::Near);
         assert_eq!(found.iter().map(Placement::to_string).collect::<Vec<_>>(), expected);
         let all: usize = found.iter().map(|place| place.cpus.len()).sum();
-        assert!(found.iter().all(|place| place.crowded == (all > cpus.len()) && place.full == (all >= cpus.len())));
+        assert!(found.iter().all(|place| place.crowded == (all > cpus.len())));
     }
 
     #[test]

@@ -340,3 +340,79 @@ impl<W> Queues<W> {
         needs
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two devices; the queues of each are numbered as they are used.
+    fn queues() -> Queues<&'static str> {
+        let mut queues = Queues::new(vec!["first".into(), "second".into()]);
+        for device in [0, 1] {
+            assert_eq!([7, 0].map(|id| queues.queue(device, QueueId(id))), [0, 1]);
+        }
+        queues
+    }
+
+    /// Runs what may run on the device until nothing may, and tells what.
+    fn run(queues: &mut Queues<&'static str>, device: usize) -> Vec<&'static str> {
+        let mut done = Vec::new();
+        while let Some(queue) = { queues.ready(device).next() } {
+            done.push(queues.take(device, queue));
+            assert_eq!(queues.ready(device).count(), 0, "a device does one thing at a time");
+            queues.complete(device, queue, Ok(()), None);
+        }
+        done
+    }
+
+    #[test]
+    fn queues_of_a_device_take_turns_and_each_keeps_its_order() {
+        let mut queues = queues();
+        ["a", "b", "c"].into_iter().for_each(|work| queues.enqueue(0, 0, work));
+        ["x", "y"].into_iter().for_each(|work| queues.enqueue(0, 1, work));
+        queues.enqueue(1, 0, "other");
+        assert_eq!(run(&mut queues, 0), ["a", "x", "b", "y", "c"]);
+        assert!(queues.ends(0).into_iter().all(|end| queues.is_reached(end)));
+        assert!(!queues.is_reached(queues.end(1, 0)));
+    }
+
+    #[test]
+    fn waits_hold_a_queue_and_pass_on_through_queues_without_operations() {
+        let mut queues = queues();
+        queues.enqueue(0, 0, "a");
+        queues.wait(1, 1, queues.end(0, 0));
+        queues.wait(1, 0, queues.end(1, 1));
+        queues.enqueue(1, 0, "b");
+        let end = queues.end(1, 0);
+        assert_eq!(queues.needs(end), BTreeMap::from([((0, 0), 1), ((1, 0), 2), ((1, 1), 1)]));
+        assert_eq!(run(&mut queues, 1), [""; 0]);
+        assert_eq!(run(&mut queues, 0), ["a"]);
+        assert_eq!(run(&mut queues, 1), ["b"]);
+        assert!(queues.is_reached(end));
+    }
+
+    #[test]
+    fn events_name_moments_that_have_been_issued() {
+        let mut queues = queues();
+        queues.enqueue(1, 1, "a");
+        let end = queues.end(1, 1);
+        assert_eq!(queues.moment(1, end.event()), Some(end));
+        assert_eq!(queues.moment(0, end.event()), None);
+        assert_eq!(queues.moment(1, Moment { number: 2, ..end }.event()), None);
+        assert_eq!(queues.moment(1, Moment { queue: 2, number: 0, ..end }.event()), None);
+    }
+
+    #[test]
+    fn sleepers_are_woken_when_the_first_moment_that_they_want_is_reached() {
+        let mut queues = queues();
+        ["a", "b", "c"].into_iter().for_each(|work| queues.enqueue(0, 0, work));
+        for number in [3, 2] {
+            queues.meeting(Moment { device: 0, queue: 0, number }, true);
+        }
+        for woken in [0, 1, 0] {
+            queues.take(0, 0);
+            queues.complete(0, 0, Ok(()), None);
+            assert_eq!(queues.awaited().len(), woken);
+        }
+    }
+}
