@@ -11,11 +11,15 @@ use crate::testing::{
 
 const QUEUE: QueueId = QueueId::COMPUTE;
 
-/// The reference device and host devices with few and with many threads.
+/// The reference device and host devices with few and with many threads, and such that do their work later or elsewhere.
 fn devices() -> Vec<Box<dyn Device>> {
     let mut devices = vec![Reference.open_one(0, &OpenOptions::default()).unwrap()];
     for threads in [1, 2, 3, 7] {
         devices.push(Host.open_one(0, &OpenOptions { threads: Some(threads), ..OpenOptions::default() }).unwrap());
+    }
+    let orders = [(Helpers::Count(1), Order::Eager), (Helpers::Auto, Order::Lazy), (Helpers::Auto, Order::Random(7))];
+    for (helpers, order) in orders {
+        devices.push(Host.open_one(0, &OpenOptions { helpers, order, ..OpenOptions::default() }).unwrap());
     }
     devices
 }

@@ -31,7 +31,15 @@ mod system {
         }
 
         pub(in crate::backend::host) fn cpus(&self) -> Vec<usize> {
-            (0..self.0.len() * 64).filter(|cpu| self.0[cpu / 64] >> (cpu % 64) & 1 == 1).collect()
+            (0..self.0.len() * 64).filter(|&cpu| self.holds(cpu)).collect()
+        }
+
+        pub(in crate::backend::host) fn holds(&self, cpu: usize) -> bool {
+            self.0.get(cpu / 64).is_some_and(|word| word >> (cpu % 64) & 1 == 1)
+        }
+
+        pub(in crate::backend::host) fn count(&self) -> u32 {
+            self.0.iter().map(|word| word.count_ones()).sum()
         }
 
         /// Confines the calling thread.
@@ -64,6 +72,15 @@ mod system {
             (0..std::thread::available_parallelism().map_or(1, usize::from)).collect()
         }
 
+        pub(in crate::backend::host) fn holds(&self, _: usize) -> bool {
+            true
+        }
+
+        /// One, so that nobody tries to narrow it.
+        pub(in crate::backend::host) fn count(&self) -> u32 {
+            1
+        }
+
         pub(in crate::backend::host) fn apply(&self) -> io::Result<()> {
             Ok(())
         }
@@ -90,10 +107,8 @@ pub(super) struct Pinned {
 
 impl Pinned {
     pub(super) fn to(cpu: usize) -> Self {
-        let only = Mask::only(cpu);
-        let before = Mask::of_this_thread().ok().filter(|before| before.cpus() != only.cpus());
-        let narrowed = before.filter(|before| before.cpus().contains(&cpu) && only.apply().is_ok());
-        Self { before: narrowed }
+        let before = Mask::of_this_thread().ok().filter(|before| before.holds(cpu) && before.count() > 1);
+        Self { before: before.filter(|_| Mask::only(cpu).apply().is_ok()) }
     }
 }
 

@@ -26,9 +26,14 @@ const USUAL: [Level; 2] =
     [Level { number: 2, bytes: 512 << 10, sharers: 1 }, Level { number: 3, bytes: 16 << 20, sharers: 8 }];
 
 impl Caches {
-    /// The caches of as many CPUs as there are threads.
-    pub(super) fn of_threads(threads: usize) -> Self {
-        Self::of_levels(&levels(Path::new("/sys/devices/system/cpu/cpu0/cache")), threads)
+    /// What `threads` threads have of the caches of as many CPUs as there are threads in all devices.
+    pub(super) fn of_threads(threads: usize, all: usize) -> Self {
+        Self::of_levels(&levels(Path::new("/sys/devices/system/cpu/cpu0/cache")), all).share(threads, all)
+    }
+
+    /// Devices that share a last level find no more of it than they would leave to each other.
+    fn share(self, threads: usize, all: usize) -> Self {
+        Self { last_bytes: (self.last_bytes as u128 * threads as u128 / all.max(1) as u128) as usize, ..self }
     }
 
     fn of_levels(levels: &[Level], threads: usize) -> Self {
@@ -100,6 +105,9 @@ mod tests {
         check(&LEVELS[..2], 4, 512 << 10, 2 << 20);
         check(&LEVELS[..1], 2, 24 << 10, 48 << 10);
         check(&[], 9, 512 << 10, 32 << 20);
+        let all = Caches::of_levels(&LEVELS, 4);
+        assert_eq!(all.share(4, 4), all);
+        assert_eq!(all.share(1, 4), Caches { own_bytes: 512 << 10, last_bytes: 8 << 20 });
     }
 
     #[test]
@@ -144,7 +152,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_caches() {
-        let caches = Caches::of_threads(1);
+        let caches = Caches::of_threads(1, 1);
         assert!(caches.own_bytes >= 4 << 10 && caches.last_bytes >= caches.own_bytes, "{caches:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! A pool of threads that run one piece of work together, each pinned to a CPU of its own.
+//! A pool of threads that run one piece of work together, each pinned to a CPU of its own if that is wished.
 //!
 //! The calling thread takes part as number 0 and is pinned meanwhile. Between pieces of work the others spin for a
 //! moment and then sleep.
@@ -12,6 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use super::affinity::{Pinned, pin};
+use super::placement::Placement;
 use crate::backend::panic_message;
 
 /// Tries before an idle thread sleeps: some tens of microseconds.
@@ -22,7 +23,7 @@ const YIELDS: u32 = 2000;
 
 /// The threads.
 pub(super) struct Pool {
-    cpus: Vec<usize>,
+    place: Placement,
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
     turn: Mutex<()>,
@@ -50,24 +51,22 @@ struct Sleep {
 struct Work<'a>(&'a (dyn Fn(usize) + Sync));
 
 impl Pool {
-    /// A pool of `threads` threads, at least one, over the CPUs in turn.
-    pub(super) fn new(threads: usize, cpus: &[usize]) -> io::Result<Self> {
-        let crowded = threads > cpus.len();
+    /// A pool of as many threads as the placement has CPUs, at least one.
+    pub(super) fn new(place: Placement) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             work: AtomicPtr::new(null_mut()),
             round: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
             // A thread that spins on a CPU that another one needs only delays it.
-            spins: if crowded { 0 } else { SPINS },
+            spins: if place.crowded { 0 } else { SPINS },
             sleep: Mutex::default(),
             start: Condvar::new(),
             end: Condvar::new(),
         });
-        let cpus: Vec<_> = (0..threads).map(|number| cpus[number % cpus.len()]).collect();
-        let mut pool = Self { cpus, shared, workers: Vec::new(), turn: Mutex::new(()) };
-        for number in 1..threads {
-            let (shared, cpu) = (Arc::clone(&pool.shared), pool.cpus[number]);
+        let mut pool = Self { place, shared, workers: Vec::new(), turn: Mutex::new(()) };
+        for number in 1..pool.threads() {
+            let (shared, cpu) = (Arc::clone(&pool.shared), pool.place.cpu(number));
             let name = format!("polyhalo-{number}");
             pool.workers.push(thread::Builder::new().name(name).spawn(move || serve(&shared, number, cpu))?);
         }
@@ -76,14 +75,19 @@ impl Pool {
 
     /// The number of threads.
     pub(super) fn threads(&self) -> usize {
-        self.cpus.len()
+        self.place.cpus.len()
+    }
+
+    /// Where the threads run.
+    pub(super) fn place(&self) -> &Placement {
+        &self.place
     }
 
     /// Calls `work` with every number below [`Self::threads`], each on its own thread, and waits for all. A panic is
     /// returned as its message.
     pub(super) fn run(&self, work: &(dyn Fn(usize) + Sync)) -> Result<(), String> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let _pinned = Pinned::to(self.cpus[0]);
+        let _pinned = self.place.cpu(0).map(Pinned::to);
         let shared = &*self.shared;
         if self.workers.is_empty() {
             return attempt(work, 0).map_or(Ok(()), Err);
@@ -176,8 +180,10 @@ impl Shared {
 }
 
 /// The life of a worker.
-fn serve(shared: &Shared, number: usize, cpu: usize) {
-    pin(cpu);
+fn serve(shared: &Shared, number: usize, cpu: Option<usize>) {
+    if let Some(cpu) = cpu {
+        pin(cpu);
+    }
     let mut seen = 0;
     while let Some(round) = shared.next_round(seen) {
         seen = round;
@@ -204,7 +210,11 @@ mod tests {
     use super::*;
 
     fn pools() -> Vec<Pool> {
-        [1, 2, 3, 7].into_iter().map(|threads| Pool::new(threads, &allowed_cpus()).unwrap()).collect()
+        [1, 2, 3, 7].into_iter().map(pool).collect()
+    }
+
+    fn pool(threads: usize) -> Pool {
+        Pool::new(Placement::of_one(&allowed_cpus(), threads)).unwrap()
     }
 
     #[test]
@@ -238,7 +248,7 @@ mod tests {
 
     #[test]
     fn rounds_from_several_threads_do_not_mix() {
-        let pool = Pool::new(3, &allowed_cpus()).unwrap();
+        let pool = pool(3);
         let inside = AtomicUsize::new(0);
         thread::scope(|scope| {
             for _ in 0..3 {
@@ -264,7 +274,15 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn threads_stay_on_one_cpu_while_they_work() {
         for pool in pools() {
-            pool.run(&|number| assert_eq!(allowed_cpus(), [pool.cpus[number]])).unwrap();
+            pool.run(&|number| assert_eq!(allowed_cpus(), [pool.place.cpus[number]])).unwrap();
         }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn threads_run_anywhere_when_nobody_pins_them() {
+        let allowed = allowed_cpus();
+        let place = Placement { pinned: false, ..Placement::of_one(&allowed, 2) };
+        Pool::new(place).unwrap().run(&|_| assert_eq!(allowed_cpus(), allowed)).unwrap();
     }
 }

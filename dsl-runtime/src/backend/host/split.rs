@@ -20,7 +20,7 @@ pub(super) fn thread_boxes(range: &Box3, threads: usize) -> Vec<Box3> {
 }
 
 /// Share `number` of `count` cells from `lo`, the larger shares first.
-fn share(lo: i64, count: usize, shares: usize, number: usize) -> (i64, i64) {
+pub(super) fn share(lo: i64, count: usize, shares: usize, number: usize) -> (i64, i64) {
     let start = |number: usize| lo + (number * (count / shares) + number.min(count % shares)) as i64;
     (start(number), start(number + 1))
 }

@@ -1,11 +1,12 @@
 //! Claims about the host device with caches of any size, which make it sweep in any way, and with emitted kernels.
 
+use super::sweep::Sweep;
 use super::*;
-use crate::backend::Cells;
 use crate::backend::reference::Reference;
-use crate::geometry::Extent;
-use crate::kernel::ScalarType;
-use crate::layout::{Strides, WHOLE};
+use crate::backend::{Cells, Launch, Place, QueueId};
+use crate::geometry::{Box3, Extent};
+use crate::kernel::{KernelDesc, ScalarType};
+use crate::layout::{Layout, Region, Strides, WHOLE};
 use crate::testing::{
     AVERAGE, FOLDED, HEAT, RELAX, SIZES, SPY, TALLY, check_parity, check_shift, noise, plain_range, run_folded,
 };
@@ -46,8 +47,9 @@ fn the_caches_of_these_tests_lead_to_every_kind_of_sweep() {
 
 fn host(threads: usize, set: InstructionSet, caches: Caches) -> Box<dyn Device> {
     let info = listed(&Host, 0).unwrap();
-    let pool = Pool::new(threads, &allowed_cpus()).unwrap();
-    Box::new(HostDevice { info, set, pool, caches, state: Mutex::default() })
+    let pool = Pool::new(Placement::of_one(&allowed_cpus(), threads)).unwrap();
+    let processor = Processor { name: "host".into(), set, pool, caches };
+    devices_of(vec![(info, processor)], &OpenOptions::default()).unwrap().swap_remove(0)
 }
 
 /// The results of a launch on noise over the widest range, as bytes.
