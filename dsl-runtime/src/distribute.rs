@@ -6,6 +6,8 @@
 //! interior beside them; incoming copies have a third queue. Which operation waits for which is not said here: it follows from
 //! what they touch ([`crate::depend`]).
 
+mod deep;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::backend::QueueId;
@@ -17,7 +19,7 @@ use crate::geometry::Box3;
 use crate::kernel::{KernelDesc, ScalarType};
 use crate::partition::Split;
 use crate::plan::{Action, FieldId, Lane, Op, Operand, Plan, Purpose, Slot, StagingDesc, StagingId};
-use crate::runs::{Run, Runs, common, is_empty};
+use crate::runs::{Run, Runs, common, hull, is_empty};
 use crate::shape::Shape;
 
 /// The queue for boundary planes and for what goes out.
@@ -52,7 +54,11 @@ pub struct Distributed {
 
 /// The plan of all devices from that of one that has the whole grid.
 pub fn distribute(plan: Plan, setting: &Setting<'_>) -> Distributed {
-    let demands = demands(&plan, setting.shapes, setting.split);
+    if setting.recipe.steps > 1 && setting.split.parts() > 1 {
+        return deep::distribute(&plan, setting, setting.recipe.steps);
+    }
+    let mut demands = demands(&plan, setting.shapes, setting.split);
+    share_rooms(&mut demands, &plan.rotation);
     let mut emitter = Emitter {
         setting,
         demands: &demands,
@@ -74,6 +80,18 @@ pub fn distribute(plan: Plan, setting: &Setting<'_>) -> Distributed {
     let mut plan = emitter.plan;
     depend::order(&mut plan);
     Distributed { plan, stored: demands.stored }
+}
+
+/// Fields that come to have each other's buffers store the same planes.
+fn share_rooms(demands: &mut Demands, rotation: &[(Slot, Slot)]) {
+    for stored in &mut demands.stored {
+        for _ in 0..rotation.len() {
+            for (to, from) in rotation {
+                let [Some(&one), Some(&other)] = [to, from].map(|slot| stored.get(&slot.field)) else { continue };
+                stored.insert(to.field, hull(one, other));
+            }
+        }
+    }
 }
 
 /// Writes the plan.
@@ -217,12 +235,15 @@ impl Emitter<'_> {
         boundary
     }
 
-    fn launch(&mut self, launch: &Action, device: usize, queue: QueueId, part: &Box3) {
-        let part = self.local(device, part);
+    fn launch(&mut self, launch: &Action, device: usize, queue: QueueId, whole: &Box3) {
+        let part = self.local(device, whole);
         let Action::Launch { kernel, outputs, .. } = launch else { unreachable!("only launches are launched") };
         for (output, slot) in self.plan.kernels[*kernel].outputs.iter().zip(outputs) {
-            if output.axes() == crate::layout::ROWS {
-                self.rows.entry(*slot).or_default().push((device, part));
+            // What two devices compute is folded once.
+            let owned = self.setting.split.part(device, whole);
+            if output.axes() == crate::layout::ROWS && !owned.is_empty() {
+                let owned = self.local(device, &owned);
+                self.rows.entry(*slot).or_default().push((device, owned));
             }
         }
         self.push(device, queue, Self::launch_over(launch, part));

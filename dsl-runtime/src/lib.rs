@@ -51,6 +51,7 @@ pub mod kernel;
 pub mod layout;
 pub mod partition;
 pub mod plan;
+pub mod price;
 pub mod reduction;
 pub mod runs;
 pub mod schedule;

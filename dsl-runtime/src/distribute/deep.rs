@@ -1,0 +1,337 @@
+//! Plans that exchange halos every few steps: what each device must have at the start so that it can do these steps alone,
+//! found backwards from what it must have at their end. Planes that two devices need in between are computed by both.
+//!
+//! Planes beyond a face of Z that copy another device's planes can't be computed; they are exchanged in every step, only as
+//! wide as one step reads.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Distributed, Emitter, Setting, planes_of};
+use crate::backend::QueueId;
+use crate::boundary;
+use crate::demand::{Demands, Transfer, buffer_in, rotate};
+use crate::depend;
+use crate::distribute::{INCOMING, OUTGOING};
+use crate::geometry::Box3;
+use crate::plan::{Action, FieldId, Flow, Op, Plan, Purpose, Slot};
+use crate::runs::{Run, Runs, common, hull, is_empty};
+
+/// A plan whose runs do several steps each.
+pub(super) fn distribute(plan: &Plan, setting: &Setting<'_>, steps: u32) -> Distributed {
+    let unrolled = unroll(plan, steps);
+    let needs = Needs::of(&unrolled, setting);
+    let Needs { demands, start, parts, .. } = needs;
+    let mut emitter = Emitter {
+        setting,
+        demands: &demands,
+        plan: Plan { before: Vec::new(), ops: Vec::new(), ..unrolled.clone() },
+        rows: BTreeMap::new(),
+    };
+    emitter.all_before(&unrolled);
+    emitter.transfer_all(&start, OUTGOING, INCOMING);
+    for (number, op) in unrolled.ops.iter().enumerate() {
+        emitter.transfer_all(&demands.ahead[number], OUTGOING, INCOMING);
+        emitter.deep_op(op, &parts[number], &demands.fills[number]);
+    }
+    let mut plan = emitter.plan;
+    depend::order(&mut plan);
+    Distributed { plan, stored: demands.stored }
+}
+
+/// The plan of several steps in a row: slots have the names that they have at the start.
+fn unroll(plan: &Plan, steps: u32) -> Plan {
+    let mut buffers = BTreeMap::new();
+    let mut ops = Vec::new();
+    for step in 0..steps {
+        for op in &plan.ops {
+            let mut op = op.clone();
+            rename(&mut op.action, &buffers, u64::from(step));
+            ops.push(op);
+        }
+        rotate(&mut buffers, &plan.rotation);
+    }
+    let slots = plan.rotation.iter().map(|(to, _)| *to);
+    let rotation = slots.map(|to| (to, buffer_in(&buffers, to))).filter(|(to, from)| to != from).collect();
+    let from: BTreeMap<FieldId, FieldId> = plan.flows.iter().map(|flow| (flow.field, flow.from)).collect();
+    let origin = |field: FieldId| (0..steps).fold(field, |field, _| from.get(&field).copied().unwrap_or(field));
+    let flows = plan.flows.iter().map(|flow| Flow { from: origin(flow.field), ..flow.clone() }).collect();
+    Plan {
+        ops,
+        rotation,
+        flows,
+        steps: u64::from(steps),
+        points: plan.points * u64::from(steps),
+        bytes: plan.bytes * u64::from(steps),
+        ..plan.clone()
+    }
+}
+
+/// Gives slots the names of their buffers, and functions of the step its number.
+fn rename(action: &mut Action, buffers: &BTreeMap<Slot, Slot>, step: u64) {
+    let renamed = |slot: &mut Slot| *slot = buffer_in(buffers, *slot);
+    match action {
+        Action::Launch { outputs, fields, .. } => outputs.iter_mut().chain(fields).for_each(renamed),
+        Action::Copy { from, to, .. } => {
+            renamed(from);
+            renamed(to);
+        }
+        Action::Fold { rows, .. } => rows.iter_mut().for_each(|(_, slot, _)| renamed(slot)),
+        Action::Probe { from, .. } | Action::Download { from, .. } => renamed(from),
+        Action::Send { slot, .. } => renamed(slot),
+        Action::Upload { to, .. } => renamed(to),
+        Action::Compute { ahead, .. } => *ahead = step,
+        Action::Record { .. } | Action::Barrier => {}
+    }
+}
+
+/// What devices need beside their own planes, followed backwards.
+struct Needs<'a> {
+    setting: &'a Setting<'a>,
+    /// For each device and buffer the planes that later operations read.
+    later: Vec<BTreeMap<Slot, Runs>>,
+    demands: Demands,
+    /// What is exchanged when a run starts.
+    start: BTreeSet<Transfer>,
+    /// For each operation the planes that each device does.
+    parts: Vec<BTreeMap<usize, Runs>>,
+}
+
+impl<'a> Needs<'a> {
+    fn of(plan: &Plan, setting: &'a Setting<'a>) -> Self {
+        let devices = setting.split.parts();
+        let mut needs = Self {
+            setting,
+            later: vec![BTreeMap::new(); devices],
+            demands: Demands {
+                ahead: vec![BTreeSet::new(); plan.ops.len()],
+                fills_before: vec![BTreeMap::new(); plan.before.len()],
+                fills: vec![BTreeMap::new(); plan.ops.len()],
+                stored: vec![BTreeMap::new(); devices],
+                wrapped: vec![BTreeMap::new(); devices],
+                ..Demands::default()
+            },
+            start: BTreeSet::new(),
+            parts: vec![BTreeMap::new(); plan.ops.len()],
+        };
+        for (device, stored) in needs.demands.stored.iter_mut().enumerate() {
+            for (number, shape) in setting.shapes.iter().enumerate().filter(|(_, shape)| shape.axes[2]) {
+                stored.insert(FieldId(number as u32), setting.split.owned(device, shape));
+            }
+        }
+        for number in (0..plan.ops.len()).rev() {
+            needs.go_back(plan, number);
+        }
+        needs.begin(plan);
+        needs
+    }
+
+    fn owned(&self, device: usize, slot: Slot) -> Run {
+        self.setting.split.owned(device, &self.setting.shapes[slot.field.0 as usize])
+    }
+
+    fn cells(&self, slot: Slot) -> i64 {
+        self.setting.shapes[slot.field.0 as usize].cells[2] as i64
+    }
+
+    /// A device reads planes of a buffer.
+    fn need(&mut self, device: usize, slot: Slot, planes: Run) {
+        if !self.setting.shapes[slot.field.0 as usize].axes[2] || is_empty(planes) {
+            return;
+        }
+        let owned: Runs = [self.owned(device, slot)].into_iter().collect();
+        let stored = self.demands.stored[device].entry(slot.field).or_insert(planes);
+        *stored = hull(*stored, planes);
+        let later = self.later[device].entry(slot).or_default();
+        owned.missing_of(planes).into_iter().for_each(|run| later.add(run));
+    }
+
+    /// The planes of a range that a device does: its own, and those of which others of its operations need the results.
+    fn part(&self, device: usize, range: Run, written: &[Slot]) -> Runs {
+        let own = self.setting.split.part(device, &Box3 { lo: [0, 0, range.0], hi: [1, 1, range.1] });
+        let later = written.iter().filter_map(|slot| self.later[device].get(slot));
+        let later = later.flat_map(|runs| runs.common(range).collect::<Vec<_>>());
+        later.chain([(own.lo[2], own.hi[2])]).collect()
+    }
+
+    fn go_back(&mut self, plan: &Plan, number: usize) {
+        let devices = 0..self.setting.split.parts();
+        match &plan.ops[number].action {
+            Action::Launch { kernel, outputs, fields, range, parity, purpose: Purpose::Update, .. } => {
+                let kernel = plan.kernels[*kernel];
+                for device in devices {
+                    let part = self.part(device, (range.lo[2], range.hi[2]), outputs);
+                    for (output, slot) in kernel.outputs.iter().zip(outputs) {
+                        let [nx, ny, _] = self.setting.shapes[slot.field.0 as usize].cells;
+                        let whole = range.size()[..2] == [nx, ny] && parity.is_none();
+                        if whole && output.axes() == crate::layout::WHOLE {
+                            // What was there before doesn't matter.
+                            if let Some(later) = self.later[device].get_mut(slot) {
+                                part.runs().iter().for_each(|&run| later.remove(run));
+                            }
+                        }
+                        let stored = self.demands.stored[device].entry(slot.field).or_default();
+                        part.runs().iter().for_each(|&run| *stored = hull(*stored, run));
+                    }
+                    for (parameter, slot) in kernel.fields.iter().zip(fields) {
+                        for &planes in part.runs() {
+                            let read = parameter.footprint(&planes_of(range, planes));
+                            if parameter.axes[2] && !read.is_empty() {
+                                self.need(device, *slot, (read.lo[2], read.hi[2]));
+                            }
+                        }
+                    }
+                    self.parts[number].insert(device, part);
+                }
+            }
+            Action::Launch { kernel, outputs, range, shift, purpose: Purpose::Boundary, .. } => {
+                let (slot, planes) = (outputs[0], (range.lo[2], range.hi[2]));
+                if is_empty(common(planes, (0, self.cells(slot)))) {
+                    let kernel = plan.kernels[*kernel];
+                    let source = (!kernel.fields.is_empty()).then_some(shift[2]);
+                    let copied = boundary::is_copy(kernel);
+                    devices.for_each(|device| {
+                        let group = group_start(&plan.ops, number, slot);
+                        let (fills, moved) = self.fill(device, slot, planes, source, copied);
+                        self.demands.fills[number].insert(device, fills);
+                        self.demands.ahead[group].extend(moved);
+                    });
+                }
+            }
+            Action::Launch { outputs, range, purpose: Purpose::Source | Purpose::Poison, .. } => {
+                for device in devices {
+                    let part = self.part(device, (range.lo[2], range.hi[2]), outputs);
+                    self.parts[number].insert(device, part);
+                }
+            }
+            Action::Copy { from, to, part } => {
+                for device in devices {
+                    let planes = self.part(device, (part.lo[2], part.hi[2]), &[*to]);
+                    planes.runs().iter().for_each(|&run| self.need(device, *from, run));
+                    self.parts[number].insert(device, planes);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Planes beyond a face that a device needs: those that it fills itself, and those that it gets from others.
+    fn fill(
+        &mut self,
+        device: usize,
+        slot: Slot,
+        planes: Run,
+        source: Option<i64>,
+        copied: bool,
+    ) -> (Runs, Vec<Transfer>) {
+        let wanted: Vec<Run> = self.later[device].get(&slot).into_iter().flat_map(|runs| runs.common(planes)).collect();
+        if let Some(later) = self.later[device].get_mut(&slot) {
+            later.remove(planes);
+        }
+        let (mut fills, mut moved) = (Runs::default(), Vec::new());
+        for run in wanted {
+            match source {
+                Some(shift) if copied => {
+                    for from in 0..self.setting.split.parts() {
+                        let planes = common((run.0 + shift, run.1 + shift), self.owned(from, slot));
+                        if is_empty(planes) {
+                            continue;
+                        }
+                        if from == device {
+                            fills.add((planes.0 - shift, planes.1 - shift));
+                        } else {
+                            moved.push(Transfer { slot, from, to: device, planes, moved: -shift });
+                            let wrapped = self.demands.wrapped[device].entry(slot.field).or_default();
+                            wrapped.add((planes.0 - shift, planes.1 - shift));
+                        }
+                    }
+                }
+                Some(shift) => {
+                    fills.add(run);
+                    self.need(device, slot, (run.0 + shift, run.1 + shift));
+                }
+                None => fills.add(run),
+            }
+        }
+        (fills, moved)
+    }
+
+    /// What is needed at the start comes from the owners: of fields that no step changes once, of others in every run.
+    fn begin(&mut self, plan: &Plan) {
+        for (number, op) in plan.before.iter().enumerate().rev() {
+            let Action::Launch { kernel, outputs, range, shift, .. } = &op.action else { continue };
+            let (slot, planes) = (outputs[0], (range.lo[2], range.hi[2]));
+            if !is_empty(common(planes, (0, self.cells(slot)))) {
+                continue;
+            }
+            let kernel = plan.kernels[*kernel];
+            let source = (!kernel.fields.is_empty()).then_some(shift[2]);
+            for device in 0..self.setting.split.parts() {
+                let (fills, moved) = self.fill(device, slot, planes, source, boundary::is_copy(kernel));
+                self.demands.fills_before[number].insert(device, fills);
+                self.demands.before.extend(moved);
+            }
+        }
+        let changed: BTreeSet<Slot> = plan.ops.iter().flat_map(|op| written(&op.action)).collect();
+        for to in 0..self.setting.split.parts() {
+            for (slot, runs) in self.later[to].clone() {
+                for from in (0..self.setting.split.parts()).filter(|&from| from != to) {
+                    for planes in runs.common(self.owned(from, slot)).collect::<Vec<_>>() {
+                        let transfer = Transfer { slot, from, to, planes, moved: 0 };
+                        let moves = plan.rotation.iter().any(|(_, from)| *from == slot);
+                        if changed.contains(&slot) || moves {
+                            self.start.insert(transfer);
+                        } else {
+                            self.demands.before.insert(transfer);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The first of the operations in a row that fill ghost cells of a slot.
+fn group_start(ops: &[Op], number: usize, slot: Slot) -> usize {
+    let fills = |op: &Op| match &op.action {
+        Action::Launch { outputs, purpose: Purpose::Boundary, .. } => outputs[0] == slot,
+        _ => false,
+    };
+    number - ops[..number].iter().rev().take_while(|op| fills(op)).count()
+}
+
+fn written(action: &Action) -> Vec<Slot> {
+    match action {
+        Action::Launch { outputs, purpose: Purpose::Update | Purpose::Source, .. } => outputs.clone(),
+        Action::Copy { to, .. } => vec![*to],
+        _ => Vec::new(),
+    }
+}
+
+impl Emitter<'_> {
+    fn deep_op(&mut self, op: &Op, parts: &BTreeMap<usize, Runs>, fills: &BTreeMap<usize, Runs>) {
+        let each = |part: &Box3| -> Vec<(usize, Box3)> {
+            let runs = parts.iter().flat_map(|(device, runs)| runs.runs().iter().map(|&run| (*device, run)));
+            runs.map(|(device, run)| (device, planes_of(part, run))).filter(|(_, part)| !part.is_empty()).collect()
+        };
+        match &op.action {
+            Action::Launch { range, purpose: Purpose::Update, .. } => {
+                for (device, part) in each(range) {
+                    self.launch(&op.action, device, QueueId::COMPUTE, &part);
+                }
+            }
+            Action::Launch { range, purpose: Purpose::Source | Purpose::Poison, .. } => {
+                for (device, part) in each(range) {
+                    let part = self.local(device, &part);
+                    self.push(device, QueueId::COMPUTE, Self::launch_over(&op.action, part));
+                }
+            }
+            Action::Copy { from, to, part } => {
+                for (device, part) in each(part) {
+                    let part = self.local(device, &part);
+                    self.push(device, QueueId::COMPUTE, Action::Copy { from: *from, to: *to, part });
+                }
+            }
+            _ => self.op(op, fills, &BTreeSet::new()),
+        }
+    }
+}
