@@ -98,22 +98,26 @@ pub enum Error {
         /// The line of the read that reaches farthest.
         line: u32,
     },
-    /// A subdomain would be thinner than the halo that it must supply.
+    /// There are more devices than planes of the grid.
     #[error(
-        "{cells} cells along {axis} can't be split over {parts} devices: each must own at least {needed} to supply its \
-         neighbours' halos; use at most {most} devices"
+        "{cells} planes along {axis} can't be shared out among {devices} devices: each needs one at least; use at most \
+         {cells} devices"
     )]
-    SubdomainTooThin {
+    MoreDevicesThanPlanes {
         /// The axis that is split.
         axis: &'static str,
         /// Cells there.
         cells: usize,
         /// The number of devices.
-        parts: usize,
-        /// The least number of cells of a subdomain.
-        needed: usize,
-        /// The largest number of devices that works.
-        most: usize,
+        devices: usize,
+    },
+    /// Planes can't be shared out like that.
+    #[error("the planes can't be shared out as `{asked}`: {reason}")]
+    Division {
+        /// What was asked for.
+        asked: String,
+        /// Why not.
+        reason: String,
     },
     /// An array has another shape than the grid.
     #[error(

@@ -1,5 +1,7 @@
 //! Which planes of the grid belong to which device.
 
+use std::str::FromStr;
+
 use crate::error::{Error, Result};
 use crate::geometry::{AXES, Box3, Extent};
 use crate::runs::{Run, common};
@@ -55,114 +57,157 @@ impl Split {
 /// The axis along which a grid is split.
 const SPLIT: usize = 2;
 
-/// A grid in `parts` subdomains of whole planes, the lowest first.
-///
-/// The planes of `updated` are shared out evenly, the remainder to the lowest subdomains; planes that no stage
-/// updates stay with the first and the last one. `supply` is the number of planes that a subdomain gives to the halo
-/// of its upper and of its lower neighbour: with several parts, each must own that many.
-pub fn partition(extent: Extent, updated: &Box3, parts: usize, supply: [u32; 2]) -> Result<Vec<Box3>> {
+/// How the planes of a grid are shared out among devices.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Division {
+    /// Near-equally, the remainder to the lowest (the default).
+    #[default]
+    Even,
+    /// In proportion to these numbers, one for each device.
+    Shares(Vec<f64>),
+    /// In proportion to the measured copy bandwidth of each device.
+    Measured,
+}
+
+impl FromStr for Division {
+    type Err = Error;
+
+    /// `even`, `measured`, or numbers such as `3,1`.
+    fn from_str(text: &str) -> Result<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "even" => Ok(Self::Even),
+            "measured" => Ok(Self::Measured),
+            numbers => {
+                let shares: Result<Vec<f64>, _> = numbers.split(',').map(|share| share.trim().parse()).collect();
+                let wrong = |_| Error::Division {
+                    asked: text.into(),
+                    reason: "it is `even`, `measured`, or one number for each device, as in `3,1`".into(),
+                };
+                shares.map(Self::Shares).map_err(wrong)
+            }
+        }
+    }
+}
+
+/// A grid in subdomains of whole planes, the lowest first, in proportion to `shares`, one for each; equal ones give
+/// the remainder to the lowest. Every subdomain has a plane at least.
+pub fn partition(extent: Extent, shares: &[f64]) -> Result<Vec<Box3>> {
     let whole = extent.whole();
+    let (planes, parts) = (extent.cells()[SPLIT], shares.len());
     if parts <= 1 {
         return Ok(vec![whole]);
     }
-    let updated = whole.intersection(updated);
-    let needed = supply[0].max(supply[1]).max(1) as usize;
-    split(&whole, &updated, parts, needed).ok_or_else(|| {
-        // More parts than planes never work.
-        let fewer = (2..parts.min(updated.size()[SPLIT] + 1)).rev();
-        let most = fewer.into_iter().find(|&parts| split(&whole, &updated, parts, needed).is_some()).unwrap_or(1);
-        Error::SubdomainTooThin { axis: AXES[SPLIT], cells: extent.cells()[SPLIT], parts, needed, most }
-    })
-}
-
-/// `whole` in at least two subdomains, unless one of them would have fewer than `needed` planes or none that is
-/// updated.
-fn split(whole: &Box3, updated: &Box3, parts: usize, needed: usize) -> Option<Vec<Box3>> {
-    let planes = updated.size()[SPLIT];
-    if planes < parts {
-        return None;
+    let wrong = |reason: String| {
+        let asked = shares.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
+        Err(Error::Division { asked, reason })
+    };
+    if let Some(share) = shares.iter().find(|share| !(share.is_finite() && **share > 0.0)) {
+        return wrong(format!("{share} is no share: all are greater than 0"));
     }
-    let subdomains = shares(updated.lo[SPLIT], planes, parts).map(|(lo, hi)| {
-        let mut owned = *whole;
-        (owned.lo[SPLIT], owned.hi[SPLIT]) = (lo, hi);
+    if planes < parts {
+        return Err(Error::MoreDevicesThanPlanes { axis: AXES[SPLIT], cells: planes, devices: parts });
+    }
+    let mut start = whole.lo[SPLIT];
+    let subdomains = counts(planes, shares).into_iter().map(|count| {
+        let mut owned = whole;
+        (owned.lo[SPLIT], owned.hi[SPLIT]) = (start, start + count as i64);
+        start += count as i64;
         owned
     });
-    let mut subdomains: Vec<_> = subdomains.collect();
-    if let [first, .., last] = subdomains.as_mut_slice() {
-        first.lo[SPLIT] = whole.lo[SPLIT];
-        last.hi[SPLIT] = whole.hi[SPLIT];
-    }
-    subdomains.iter().all(|owned| owned.size()[SPLIT] >= needed).then_some(subdomains)
+    Ok(subdomains.collect())
 }
 
-/// `count` planes from `lo` in `parts` runs.
-fn shares(lo: i64, count: usize, parts: usize) -> impl Iterator<Item = (i64, i64)> {
-    let start = move |part: usize| lo + (count / parts * part + part.min(count % parts)) as i64;
-    (0..parts).map(move |part| (start(part), start(part + 1)))
+/// `planes` in proportion to `shares`, at least one each.
+fn counts(planes: usize, shares: &[f64]) -> Vec<usize> {
+    // One each first, so that nobody goes without.
+    let (rest, total) = (planes - shares.len(), shares.iter().sum::<f64>());
+    let wanted: Vec<f64> = shares.iter().map(|share| (planes as f64 * share / total - 1.0).max(0.0)).collect();
+    let scale = rest as f64 / wanted.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let exact: Vec<f64> = wanted.iter().map(|wanted| wanted * scale).collect();
+    // Equal shares must not differ by how they were rounded.
+    let floor = |exact: f64| (exact + 1e-9).floor();
+    let mut counts: Vec<usize> = exact.iter().map(|&exact| floor(exact) as usize).collect();
+    let mut order: Vec<usize> = (0..shares.len()).collect();
+    let fraction = |part: usize| ((exact[part] - floor(exact[part])) * 1e9).round();
+    order.sort_by(|&a, &b| fraction(b).total_cmp(&fraction(a)));
+    let given: usize = counts.iter().sum();
+    for turn in 0..rest.saturating_sub(given) {
+        counts[order[turn % order.len()]] += 1;
+    }
+    counts.iter().map(|count| count + 1).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn split(planes: usize, margin: i64, parts: usize, supply: [u32; 2]) -> Result<Vec<(i64, i64)>> {
-        let extent = Extent::new([3, 2, planes]).unwrap();
-        let mut updated = extent.whole();
-        updated.lo[2] += margin;
-        updated.hi[2] -= margin;
-        let subdomains = partition(extent, &updated, parts, supply)?;
-        Ok(subdomains.iter().map(|owned| (owned.lo[2], owned.hi[2])).collect())
+    fn split(planes: usize, shares: &[f64]) -> Result<Vec<usize>> {
+        let subdomains = partition(Extent::new([3, 2, planes]).unwrap(), shares)?;
+        assert_eq!((subdomains[0].lo[2], subdomains[subdomains.len() - 1].hi[2]), (0, planes as i64));
+        assert!(subdomains.windows(2).all(|pair| pair[0].hi[2] == pair[1].lo[2]));
+        Ok(subdomains.iter().map(|owned| owned.size()[2]).collect())
     }
 
     #[test]
     fn one_device_owns_everything_however_thin() {
-        assert_eq!(split(1, 0, 1, [4, 4]).unwrap(), [(0, 1)]);
-        assert_eq!(split(2, 1, 1, [1, 1]).unwrap(), [(0, 2)]);
+        assert_eq!(split(1, &[1.0]).unwrap(), [1]);
     }
 
     #[test]
-    fn the_remainder_goes_to_the_lowest_and_fixed_planes_to_the_ends() {
-        assert_eq!(split(13, 1, 4, [1, 1]).unwrap(), [(0, 4), (4, 7), (7, 10), (10, 13)]);
-        assert_eq!(split(34, 1, 3, [1, 1]).unwrap(), [(0, 12), (12, 23), (23, 34)]);
+    fn the_remainder_goes_to_the_lowest() {
+        assert_eq!(split(13, &[1.0; 4]).unwrap(), [4, 3, 3, 3]);
+        assert_eq!(split(34, &[0.1; 3]).unwrap(), [12, 11, 11]);
     }
 
     #[test]
-    fn every_split_covers_each_plane_once_near_equally_or_is_refused() {
-        for planes in 1..40 {
-            for margin in 0..3 {
-                for parts in 1..20 {
-                    let updated = planes as i64 - 2 * margin;
-                    let Ok(runs) = split(planes, margin, parts, [1, 0]) else {
-                        assert!(updated < parts as i64, "{planes} {margin} {parts}");
-                        continue;
-                    };
-                    assert_eq!((runs[0].0, runs[parts - 1].1), (0, planes as i64));
-                    assert!(runs.windows(2).all(|pair| pair[0].1 == pair[1].0));
-                    let inner = runs.iter().map(|run| run.1.min(planes as i64 - margin) - run.0.max(margin));
-                    let sizes: Vec<_> = inner.collect();
-                    if parts > 1 {
-                        assert!(sizes.is_sorted_by(|a, b| a >= b) && sizes[0] - sizes[parts - 1] <= 1, "{sizes:?}");
-                    }
-                }
+    fn equal_shares_are_near_equal_and_others_in_proportion() {
+        for planes in 1..60 {
+            for parts in 1..=planes.min(20) {
+                let counts = split(planes, &vec![1.0 / 3.0; parts]).unwrap();
+                assert!(counts.is_sorted_by(|a, b| a >= b) && counts[0] - counts[parts - 1] <= 1, "{counts:?}");
             }
+        }
+        assert_eq!(split(100, &[3.0, 1.0]).unwrap(), [75, 25]);
+        assert_eq!(split(10, &[1e6, 1.0, 1.0]).unwrap(), [8, 1, 1]);
+        for planes in 5..40 {
+            let counts = split(planes, &[1.0, 2.0, 0.5, 4.0]).unwrap();
+            assert!(counts.iter().all(|&count| count >= 1) && counts.iter().sum::<usize>() == planes, "{counts:?}");
         }
     }
 
     #[test]
-    fn a_subdomain_thinner_than_the_halo_it_supplies_is_refused_with_the_count_that_works() {
-        match split(12, 0, 5, [3, 1]).unwrap_err() {
-            Error::SubdomainTooThin { axis, cells, parts, needed, most } => {
-                assert_eq!((axis, cells, parts, needed, most), ("Z", 12, 5, 3, 4));
-            }
-            other => panic!("{other}"),
+    fn more_devices_than_planes_and_odd_shares_are_refused() {
+        let refused = split(5, &[1.0; 7]);
+        assert!(matches!(refused, Err(Error::MoreDevicesThanPlanes { axis: "Z", cells: 5, devices: 7 })));
+        for wrong in [[1.0, 0.0], [1.0, -2.0], [f64::NAN, 1.0], [f64::INFINITY, 1.0]] {
+            assert!(matches!(split(9, &wrong), Err(Error::Division { .. })), "{wrong:?}");
         }
-        assert!(split(12, 0, 4, [3, 1]).is_ok());
-        assert!(matches!(split(5, 0, 1000, [0, 0]), Err(Error::SubdomainTooThin { needed: 1, most: 5, .. })));
-        assert_eq!(split(5, 0, 5, [0, 0]).unwrap().len(), 5);
     }
 
     #[test]
-    fn a_grid_without_updated_planes_is_not_split() {
-        assert!(matches!(split(4, 2, 2, [1, 1]), Err(Error::SubdomainTooThin { most: 1, .. })));
+    fn divisions_are_read_from_text() {
+        assert_eq!("even".parse::<Division>().unwrap(), Division::Even);
+        assert_eq!("Measured".parse::<Division>().unwrap(), Division::Measured);
+        assert_eq!("3, 1".parse::<Division>().unwrap(), Division::Shares(vec![3.0, 1.0]));
+        assert!(matches!("3,x".parse::<Division>(), Err(Error::Division { .. })));
+    }
+
+    #[test]
+    fn fields_with_more_or_fewer_planes_are_split_at_the_same_places() {
+        let split = Split::of(&partition(Extent::new([1, 1, 10]).unwrap(), &[1.0; 3]).unwrap());
+        let shape = |planes, along_z| Shape {
+            name: String::new(),
+            ty: crate::kernel::ScalarType::F64,
+            axes: [true, true, along_z],
+            cells: [1, 1, planes],
+            faces: Default::default(),
+        };
+        let owned = |shape: &Shape| [0, 1, 2].map(|part| split.owned(part, shape));
+        assert_eq!(owned(&shape(11, true)), [(0, 4), (4, 7), (7, 11)]);
+        assert_eq!(owned(&shape(9, true)), [(0, 4), (4, 7), (7, 9)]);
+        assert_eq!(owned(&shape(1, false)), [(0, 1); 3]);
+        assert!([0, 3, 4, 6, 7, 12].map(|plane| split.owner(plane)) == [0, 0, 1, 1, 2, 2]);
+        let beyond = owned(&shape(5, true))[2];
+        assert!(crate::runs::is_empty(beyond), "{beyond:?}");
     }
 }

@@ -116,7 +116,7 @@ impl Builder {
         let (backend, info) = devices::find(&self.devices, &kernel::registry())?;
         let device = backend.open_one(info.ordinal, &self.options)?;
         let devices = vec![device];
-        let owned = partition(extent, &extent.whole(), devices.len(), [0; 2])?;
+        let owned = partition(extent, &vec![1.0; devices.len()])?;
         let shared = Shared {
             id: COUNT.fetch_add(1, Ordering::Relaxed),
             extent,

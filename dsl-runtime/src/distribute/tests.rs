@@ -650,7 +650,7 @@ fn wrong(
 
 fn split(planes: usize, parts: usize) -> Split {
     let extent = Extent::new([2, 1, planes]).unwrap();
-    Split::of(&partition(extent, &extent.whole(), parts, [0; 2]).unwrap())
+    Split::of(&partition(extent, &vec![1.0; parts]).unwrap())
 }
 
 fn made(
