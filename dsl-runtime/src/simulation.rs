@@ -60,7 +60,8 @@ pub struct Builder {
 
 impl Builder {
     /// The devices: `auto` (the default: a GPU if there is one that can run the program's kernels, else the host),
-    /// `reference`, `host`, `opencl`, `opencl:PLATFORM` with a part of a platform's name.
+    /// `reference`, `host`, `opencl`, `opencl:PLATFORM` with a part of a platform's name; each but `auto` with a count, as
+    /// in `host:4` and `opencl:pocl:2`, and several of these joined by `+` ([`devices`] has it all).
     pub fn devices(mut self, spec: impl Into<String>) -> Self {
         self.devices = spec.into();
         self
@@ -113,9 +114,7 @@ impl Builder {
     pub fn build(self) -> Result<Simulation> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let extent = Extent::new(self.cells)?;
-        let (backend, info) = devices::find(&self.devices, &kernel::registry())?;
-        let device = backend.open_one(info.ordinal, &self.options)?;
-        let devices = vec![device];
+        let devices = devices::find(&self.devices, &kernel::registry())?.open(&self.options)?;
         let owned = partition(extent, &extent.whole(), devices.len(), [0; 2])?;
         let shared = Shared {
             id: COUNT.fetch_add(1, Ordering::Relaxed),
