@@ -1,6 +1,8 @@
 //! Several devices: parts of one, devices of one platform, and devices that share nothing.
 
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
 
 use super::machine::run_again;
 use super::*;
@@ -125,17 +127,17 @@ fn boxes_of_fields_arrive_where_they_belong_on_a_peer() {
     let layout = layout(n, 1, strides);
     on_each_platform(|found, all| {
         let parts = open_parts(found, all, 2, false);
-        for axis in 0..3 {
+        for (axis, cells) in n.into_iter().enumerate() {
             let (mut low, mut high) = (Box3 { lo: [0; 3], hi: [13, 7, 5] }, Box3 { lo: [0; 3], hi: [13, 7, 5] });
             (low.lo[axis], low.hi[axis]) = (-1, 0);
-            (high.lo[axis], high.hi[axis]) = (n[axis] as i64 - 1, n[axis] as i64);
+            (high.lo[axis], high.hi[axis]) = (cells as i64 - 1, cells as i64);
             let (from, to) = (layout.region(&high).unwrap(), layout.region(&low).unwrap());
             let (values, mut model) = (noise(layout.bytes / 8, 11), noise(layout.bytes / 8, 12));
             let source = Field::new(&parts[0], layout, Some(&values));
             let targets: Vec<_> = (0..2).map(|_| Field::new(&parts[1], layout, Some(&model))).collect();
             for (row, there) in from.row_starts().zip(to.row_starts()) {
-                let cells = from.row_bytes / 8;
-                model[there / 8..there / 8 + cells].copy_from_slice(&values[row / 8..row / 8 + cells]);
+                let row_cells = from.row_bytes / 8;
+                model[there / 8..there / 8 + row_cells].copy_from_slice(&values[row / 8..row / 8 + row_cells]);
             }
             let q = QueueId(3);
             parts[0].synchronize(parts[0].signal(QueueId::COMPUTE).unwrap()).unwrap();
@@ -346,6 +348,57 @@ fn any_number_of_parts_computes() {
             println!("units {:?}", parts.iter().map(|part| part.info().units).collect::<Vec<_>>());
             check_each_computes(&parts);
             (1..count).for_each(|part| check_rally(&parts[part - 1], &parts[part], 5, 1000, None));
+        }
+    });
+}
+
+/// One of two threads that each drive a device and send each other all pieces of `data`: what it got.
+fn correspond(
+    devices: (&dyn Device, &dyn Device),
+    lines: [&Line; 3],
+    theirs: &Line,
+    post: (&Sender<EventId>, &Receiver<EventId>),
+    (pieces, values): (usize, usize),
+) -> Vec<f64> {
+    let ((own, other), (send, receive)) = (devices, post);
+    let ([data, inbox, log], slot) = (lines, piece(0, values));
+    let (compute, exchange) = (QueueId::COMPUTE, QueueId(1));
+    let kernel = own.load(&HEAT).unwrap();
+    for number in 0..pieces {
+        let part = piece(number, values);
+        own.copy_to_peer(exchange, data.at(&part), other, theirs.at(&slot)).unwrap();
+        send.send(own.signal(exchange).unwrap()).unwrap();
+        own.wait_for_peer(compute, other, receive.recv().unwrap()).unwrap();
+        own.copy(compute, inbox.at(&slot), log.at(&part)).unwrap();
+        send.send(own.signal(compute).unwrap()).unwrap();
+        own.wait_for_peer(exchange, other, receive.recv().unwrap()).unwrap();
+    }
+    check_heat(own, kernel, [17, 5, 3], true);
+    log.values(own, pieces * values)
+}
+
+#[test]
+fn threads_drive_parts_side_by_side() {
+    on_each_platform(|found, all| {
+        for (pieces, values) in [(200, 7), (50, 1 << 14)] {
+            let parts = open_parts(found, all, 2, pieces == 50);
+            let data = [1, 2].map(|seed| noise(pieces * values, seed));
+            let sources = [0, 1].map(|part| Line::new(&parts[part], &data[part]));
+            let inboxes = [0, 1].map(|part| Line::new(&parts[part], &vec![0.0; values]));
+            let logs = [0, 1].map(|part| Line::new(&parts[part], &vec![0.0; pieces * values]));
+            parts.iter().for_each(|part| part.finish(QueueId::COMPUTE).unwrap());
+            let ((to_second, from_first), (to_first, from_second)) = (channel(), channel());
+            let run = |part: usize, send: Sender<EventId>, receive: Receiver<EventId>| {
+                let (own, other) = (&parts[part], &parts[1 - part]);
+                let lines = [&sources[part], &inboxes[part], &logs[part]];
+                correspond((own, other), lines, &inboxes[1 - part], (&send, &receive), (pieces, values))
+            };
+            let found = thread::scope(|scope| {
+                let run = &run;
+                let second = scope.spawn(move || run(1, to_first, from_first));
+                [run(0, to_second, from_second), second.join().unwrap()]
+            });
+            assert!(found[0] == data[1] && found[1] == data[0], "{}", parts[0].summary());
         }
     });
 }
