@@ -1,10 +1,27 @@
-//! Which devices there are, and which of them a description such as `host` or `opencl:pocl` means.
+//! Which devices there are, and which of them a description means.
+//!
+//! A description is one or more terms with `+` between them:
+//!
+//! ```text
+//! auto                    a GPU that can run the program's kernels, else the host
+//! BACKEND                 the best device of a back end: reference, host, opencl, cuda, hip
+//! BACKEND:COUNT           so many of its devices, or its processor split into so many: host:4
+//! BACKEND:ORDINAL,..      those with these numbers in the listing: opencl:0,2
+//! opencl:PLATFORM         the same for a platform with that in its name: opencl:pocl
+//! opencl:PLATFORM:COUNT
+//! ```
+//!
+//! Devices come in the order of the terms. Those of one back end are opened together, so that they can reach each other.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::backend::{BACKENDS, Backend, DeviceInfo, DeviceKind, Listing};
+use crate::backend::{BACKENDS, Backend, Device, DeviceInfo, DeviceKind, Listing, OpenOptions};
 use crate::error::{Error, Result};
 use crate::kernel::{KernelDesc, ScalarType};
+
+/// More devices than this are taken for a mistake.
+const MOST: usize = 1024;
 
 /// All back ends with their devices and the reasons for those that are not there.
 #[derive(Clone, Debug)]
@@ -38,113 +55,282 @@ impl fmt::Display for Inventory {
     }
 }
 
-/// A device description, taken apart.
+/// The devices that a description means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Spec<'a> {
+pub struct Selection {
+    /// The devices, in the order of the description. One that is to be split or shared occurs several times.
+    pub devices: Vec<DeviceInfo>,
+    /// The same by back ends.
+    pub groups: Vec<Group>,
+}
+
+/// Devices of one back end, which are opened together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// The name of the back end.
+    pub backend: &'static str,
+    /// Which devices, in the order of the description.
+    pub ordinals: Vec<u32>,
+    /// The place of each in the description.
+    pub places: Vec<usize>,
+}
+
+impl Selection {
+    fn new(devices: Vec<DeviceInfo>) -> Self {
+        let mut groups: Vec<Group> = Vec::new();
+        for (place, device) in devices.iter().enumerate() {
+            let known = groups.iter().position(|group| group.backend == device.backend);
+            let group = known.unwrap_or_else(|| {
+                groups.push(Group { backend: device.backend, ordinals: Vec::new(), places: Vec::new() });
+                groups.len() - 1
+            });
+            groups[group].ordinals.push(device.ordinal);
+            groups[group].places.push(place);
+        }
+        Self { devices, groups }
+    }
+
+    /// Opens the devices, in the order of the description.
+    pub fn open(&self, options: &OpenOptions) -> Result<Vec<Box<dyn Device>>> {
+        let mut opened = Vec::new();
+        for group in &self.groups {
+            let devices = backend(group.backend).open(&group.ordinals, options)?;
+            opened.extend(group.places.iter().copied().zip(devices));
+        }
+        opened.sort_by_key(|&(place, _)| place);
+        Ok(opened.into_iter().map(|(_, device)| device).collect())
+    }
+}
+
+fn backend(name: &str) -> &'static dyn Backend {
+    *BACKENDS.iter().find(|backend| backend.name() == name).expect("a back end of the list")
+}
+
+/// A part of a description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Term<'a> {
+    text: &'a str,
+    wanted: Wanted<'a>,
+}
+
+/// What a term asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Wanted<'a> {
     /// The best device for the program.
     Auto,
-    /// A back end, perhaps only one of its platforms.
-    Backend { name: &'a str, platform: Option<&'a str> },
+    /// So many devices of a back end, perhaps of one of its platforms.
+    Count { backend: &'static str, platform: Option<&'a str>, count: usize },
+    /// The devices of a back end with these numbers.
+    Ordinals { backend: &'static str, ordinals: Vec<u32> },
 }
 
-/// What makes a description unusable.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Fault {
-    /// It means something that doesn't exist.
-    Nothing(String),
-    /// It asks for several devices.
-    Several { count: usize, instead: String },
-}
-
-/// Takes `auto`, `NAME`, `NAME:PLATFORM`, `NAME:COUNT` and `NAME:PLATFORM:COUNT` apart.
-fn parse(text: &str) -> Result<Spec<'_>, Fault> {
-    let text = text.trim();
-    let names: Vec<_> = BACKENDS.iter().map(|backend| backend.name()).collect();
-    if let Some((first, _)) = text.split_once('+') {
-        return Err(Fault::Several { count: text.split('+').count(), instead: first.trim().into() });
+impl Wanted<'_> {
+    fn devices(&self) -> usize {
+        match self {
+            Wanted::Auto => 1,
+            Wanted::Count { count, .. } => *count,
+            Wanted::Ordinals { ordinals, .. } => ordinals.len(),
+        }
     }
-    let mut parts = text.split(':');
+
+    fn may_be_of(&self, name: &str) -> bool {
+        match self {
+            Wanted::Auto => true,
+            Wanted::Count { backend, .. } | Wanted::Ordinals { backend, .. } => *backend == name,
+        }
+    }
+}
+
+/// Takes a description apart.
+fn parse(spec: &str) -> Result<Vec<Term<'_>>> {
+    let terms: Vec<_> = spec.split('+').map(|text| parse_term(spec, text.trim())).collect::<Result<_>>()?;
+    let count = terms.iter().map(|term| term.wanted.devices()).sum::<usize>();
+    if count > MOST { Err(wrong_count(spec, &count.to_string())) } else { Ok(terms) }
+}
+
+fn parse_term<'a>(spec: &str, text: &'a str) -> Result<Term<'a>> {
+    let faulty = |reason: String| Error::DeviceDescription { spec: spec.into(), reason };
+    if text.is_empty() {
+        let what = if spec.trim().is_empty() { "it is empty" } else { "there is nothing on one side of a `+`" };
+        return Err(faulty(format!("{what}: name a device such as `host`")));
+    }
+    let mut parts = text.split(':').map(str::trim);
     let (name, rest) = (parts.next().unwrap_or(""), parts.collect::<Vec<_>>());
-    if name.eq_ignore_ascii_case("auto") && rest.is_empty() {
-        return Ok(Spec::Auto);
+    if name.eq_ignore_ascii_case("auto") {
+        let auto = Term { text, wanted: Wanted::Auto };
+        return if rest.is_empty() { Ok(auto) } else { Err(faulty("`auto` is one device and has no parts".into())) };
     }
-    let Some(&name) = names.iter().find(|known| known.eq_ignore_ascii_case(name)) else {
-        return Err(Fault::Nothing(format!("a description is `auto` or starts with one of {}", names.join(", "))));
+    let known = BACKENDS.iter().map(|backend| backend.name());
+    let Some(backend) = known.clone().find(|known| known.eq_ignore_ascii_case(name)) else {
+        return Err(Error::NoSuchBackend { spec: spec.into(), name: name.into(), known: known.collect() });
     };
-    let (platform, count) = match *rest.as_slice() {
+    let (platform, number) = match *rest.as_slice() {
         [] => (None, None),
-        [part] if part.parse::<usize>().is_ok() => (None, Some(part)),
+        [part] if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit() || byte == b',') => {
+            (None, Some(part))
+        }
         [part] => (Some(part), None),
-        [platform, count] => (Some(platform), Some(count)),
-        _ => return Err(Fault::Nothing("a description has at most three parts: back end, platform, count".into())),
+        [platform, number] => (Some(platform), Some(number)),
+        _ => return Err(faulty(format!("`{text}` has more than three parts: back end, platform, count"))),
     };
     if platform == Some("") {
-        return Err(Fault::Nothing("the part after the colon is empty: name a platform or leave out the colon".into()));
+        return Err(faulty(format!(
+            "nothing stands between colons of `{text}`: name a platform or leave the colon out"
+        )));
     }
-    if platform.is_some() && name != "opencl" {
-        return Err(Fault::Nothing(format!("only `opencl` has platforms: ask for `{name}`")));
+    if platform.is_some() && backend != "opencl" {
+        return Err(faulty(format!(
+            "only `opencl` has platforms: ask for `{backend}`, or `{backend}:2` for two devices"
+        )));
     }
-    let instead = || platform.map_or_else(|| name.to_owned(), |platform| format!("{name}:{platform}"));
-    match count.map(str::parse::<usize>) {
-        None | Some(Ok(1)) => Ok(Spec::Backend { name, platform }),
-        Some(Ok(0)) => Err(Fault::Nothing("it asks for no device at all".into())),
-        Some(Ok(count)) => Err(Fault::Several { count, instead: instead() }),
-        Some(Err(_)) => Err(Fault::Nothing(format!("the count in it isn't a number: ask for `{}`", instead()))),
-    }
-}
-
-/// The device that a description means, for a program with these kernels.
-pub fn find(spec: &str, kernels: &[&KernelDesc]) -> Result<(&'static dyn Backend, DeviceInfo)> {
-    // Descriptions that can't mean a device, and those of the devices that are always there, load no vendor library.
-    let wanted = match parse(spec) {
-        Ok(wanted) => wanted,
-        Err(Fault::Several { count, instead }) => {
-            return Err(Error::SeveralDevices { spec: spec.into(), count, instead });
+    let wanted = match number {
+        Some(list) if platform.is_none() && list.contains(',') => {
+            let ordinals = list.split(',').map(str::parse).collect::<Result<Vec<u32>, _>>();
+            let ordinals = ordinals.map_err(|_| faulty(format!("`{list}` isn't a list of numbers of devices")))?;
+            Wanted::Ordinals { backend, ordinals }
         }
-        Err(Fault::Nothing(reason)) => return Err(nothing(spec, reason, &inventory())),
+        Some(digits) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            let count = digits.parse().ok().filter(|count| (1..=MOST).contains(count));
+            Wanted::Count { backend, platform, count: count.ok_or_else(|| wrong_count(spec, digits))? }
+        }
+        Some(other) => return Err(faulty(format!("`{other}` isn't a number of devices"))),
+        None => Wanted::Count { backend, platform, count: 1 },
     };
-    let asked: Vec<_> = match wanted {
-        Spec::Auto => BACKENDS.to_vec(),
-        Spec::Backend { name, .. } => BACKENDS.iter().copied().filter(|backend| backend.name() == name).collect(),
-    };
-    let backends = asked.iter().map(|backend| (backend.name(), backend.devices())).collect();
-    let device = choose(&wanted, &Inventory { backends }, needs_fp64(kernels));
-    let found = device.and_then(|device| {
-        let backend = *asked.iter().find(|backend| backend.name() == device.backend)?;
-        Some((backend, device))
-    });
-    found.ok_or_else(|| {
-        let reason = match wanted {
-            Spec::Backend { name, platform: Some(platform) } => {
-                format!("no platform of {name} with a device has `{platform}` in its name")
-            }
-            Spec::Backend { name, platform: None } => format!("{name} has no device here"),
-            Spec::Auto => "there is no device at all".into(),
-        };
-        nothing(spec, reason, &inventory())
-    })
+    Ok(Term { text, wanted })
 }
 
-fn nothing(spec: &str, reason: String, inventory: &Inventory) -> Error {
-    Error::NoSuchDevice { spec: spec.into(), reason, inventory: format!("there is:\n{inventory}") }
+fn wrong_count(spec: &str, asked: &str) -> Error {
+    Error::DeviceCount { spec: spec.into(), asked: asked.into(), most: MOST }
+}
+
+/// The devices that a description means, for a program with these kernels.
+pub fn find(spec: &str, kernels: &[&KernelDesc]) -> Result<Selection> {
+    let (terms, fp64) = (parse(spec)?, needs_fp64(kernels));
+    // No vendor's library is loaded unless it may be needed.
+    let asked = BACKENDS.iter().filter(|backend| terms.iter().any(|term| term.wanted.may_be_of(backend.name())));
+    let backends = asked.map(|backend| (backend.name(), backend.devices())).collect();
+    let selection = select(spec, &terms, &Inventory { backends }, fp64);
+    // An error shows everything that there is.
+    selection.or_else(|_| select(spec, &terms, &inventory(), fp64))
 }
 
 fn needs_fp64(kernels: &[&KernelDesc]) -> bool {
     kernels.iter().flat_map(|kernel| kernel.types()).any(|ty| ty == ScalarType::F64)
 }
 
-/// The first of the best devices that fit.
-fn choose(spec: &Spec<'_>, inventory: &Inventory, fp64: bool) -> Option<DeviceInfo> {
-    let devices = inventory.backends.iter().flat_map(|(_, listing)| &listing.devices);
-    let fits = |device: &&DeviceInfo| match spec {
-        // A CPU is best driven by the host device; through OpenCL only when that is asked for.
-        Spec::Auto => device.backend == "host" || (device.kind == DeviceKind::Gpu && (device.fp64 || !fp64)),
-        Spec::Backend { name, platform } => {
-            device.backend == *name && platform.is_none_or(|part| is_part_of(part, &device.platform))
+/// The devices of an inventory that the terms mean.
+fn select(spec: &str, terms: &[Term<'_>], inventory: &Inventory, fp64: bool) -> Result<Selection> {
+    let mut choice = Choice { spec, inventory, fp64, taken: BTreeMap::new() };
+    let mut devices = Vec::new();
+    for term in terms {
+        let chosen = choice.of(term)?;
+        for device in &chosen {
+            *choice.taken.entry((device.backend, device.ordinal)).or_default() += 1;
         }
-    };
-    let unsuited = |device: &&DeviceInfo| (fp64 && !device.fp64, device.kind != DeviceKind::Gpu);
-    devices.filter(fits).min_by_key(unsuited).cloned()
+        devices.extend(chosen);
+    }
+    Ok(Selection::new(devices))
+}
+
+/// A selection in the making.
+struct Choice<'a> {
+    spec: &'a str,
+    inventory: &'a Inventory,
+    fp64: bool,
+    /// How often each device was taken by earlier terms.
+    taken: BTreeMap<(&'static str, u32), usize>,
+}
+
+impl Choice<'_> {
+    fn of(&self, term: &Term<'_>) -> Result<Vec<DeviceInfo>> {
+        match &term.wanted {
+            Wanted::Auto => {
+                // A CPU is best driven by the host device; through OpenCL only when that is asked for.
+                let fits = |device: &DeviceInfo| {
+                    device.backend == "host" || (device.kind == DeviceKind::Gpu && (device.fp64 || !self.fp64))
+                };
+                let best = self.fitting(fits).into_iter().next();
+                best.map(|device| vec![device.clone()]).ok_or_else(|| self.nothing("there is no device at all".into()))
+            }
+            Wanted::Ordinals { backend, ordinals } => {
+                let all = self.fitting(|device| device.backend == *backend);
+                let one =
+                    |ordinal: &u32| all.iter().find(|device| device.ordinal == *ordinal).map(|&device| device.clone());
+                ordinals.iter().map(|ordinal| one(ordinal).ok_or_else(|| self.no_ordinal(backend, *ordinal))).collect()
+            }
+            Wanted::Count { backend, platform, count } => {
+                let all = self.fitting(|device| device.backend == *backend);
+                if all.is_empty() {
+                    return Err(self.nothing(format!("{backend} has no device here")));
+                }
+                let named = |device: &&&DeviceInfo| platform.is_none_or(|part| is_part_of(part, &device.platform));
+                let candidates: Vec<_> = all.iter().filter(named).copied().collect();
+                match platform {
+                    Some(platform) if candidates.is_empty() => Err(self.no_platform(platform, &all)),
+                    Some(_) | None => self.several(term.text, &candidates, *count),
+                }
+            }
+        }
+    }
+
+    /// The devices for which `fits` holds, the best for the program first, and of like ones those that are still free.
+    fn fitting(&self, fits: impl Fn(&DeviceInfo) -> bool) -> Vec<&DeviceInfo> {
+        let all = self.inventory.backends.iter().flat_map(|(_, listing)| &listing.devices);
+        let mut fitting: Vec<_> = all.filter(|device| fits(device)).collect();
+        fitting.sort_by_key(|device| {
+            (self.fp64 && !device.fp64, self.taken(device), device.kind != DeviceKind::Gpu, device.ordinal)
+        });
+        fitting
+    }
+
+    fn taken(&self, device: &DeviceInfo) -> usize {
+        self.taken.get(&(device.backend, device.ordinal)).copied().unwrap_or(0)
+    }
+
+    /// `count` devices of one platform of the candidates, or the best of them split. There is at least one.
+    fn several(&self, term: &str, candidates: &[&DeviceInfo], count: usize) -> Result<Vec<DeviceInfo>> {
+        let of_platform = |best: &DeviceInfo| -> Vec<&DeviceInfo> {
+            candidates.iter().copied().filter(|device| device.platform == best.platform).collect()
+        };
+        let enough = candidates.iter().map(|best| of_platform(best)).find(|devices| devices.len() >= count);
+        let chosen = match enough {
+            Some(devices) => devices[..count].to_vec(),
+            None => vec![candidates[0]; count],
+        };
+        let is_split = |device: &&&DeviceInfo| {
+            self.taken(device) > 0 || chosen.iter().filter(|other| other.ordinal == device.ordinal).count() > 1
+        };
+        match chosen.iter().find(|device| device.kind == DeviceKind::Gpu && is_split(device)) {
+            None => Ok(chosen.into_iter().cloned().collect()),
+            Some(gpu) => {
+                let DeviceInfo { backend, ordinal, .. } = gpu;
+                let free = candidates.iter().filter(|device| self.taken(device) == 0);
+                let there = free.clone().filter(|device| device.platform == gpu.platform).count();
+                let reason = format!(
+                    "and a GPU isn't split; to have {gpu} stand for several devices, say so: \
+                     `{backend}:{ordinal},{ordinal}`"
+                );
+                Err(Error::TooFewDevices { spec: self.spec.into(), term: term.into(), asked: count, there, reason })
+            }
+        }
+    }
+
+    fn nothing(&self, reason: String) -> Error {
+        let inventory = format!("there is:\n{}", self.inventory);
+        Error::NoSuchDevice { spec: self.spec.into(), reason, inventory }
+    }
+
+    fn no_ordinal(&self, backend: &str, ordinal: u32) -> Error {
+        self.nothing(format!("{backend} has no device number {ordinal}"))
+    }
+
+    fn no_platform(&self, platform: &str, all: &[&DeviceInfo]) -> Error {
+        let mut known: Vec<_> = all.iter().map(|device| device.platform.clone()).collect();
+        known.sort();
+        known.dedup();
+        let inventory = format!("there is:\n{}", self.inventory);
+        Error::NoSuchPlatform { spec: self.spec.into(), platform: platform.into(), known, inventory }
+    }
 }
 
 /// Whether `part` occurs in a platform's name; PoCL calls itself by its long name.
@@ -163,63 +349,165 @@ mod tests {
         DeviceInfo { backend, ordinal, name, platform, notes: Vec::new(), kind, fp64, units: 1, memory_bytes: 1 }
     }
 
+    fn cpu(ordinal: u32, platform: &str) -> DeviceInfo {
+        device("opencl", ordinal, platform, DeviceKind::Cpu, true)
+    }
+
+    fn gpu(ordinal: u32, platform: &str) -> DeviceInfo {
+        device("opencl", ordinal, platform, DeviceKind::Gpu, true)
+    }
+
+    const POCL: &str = "Portable Computing Language";
+
     fn made(opencl: Vec<DeviceInfo>) -> Inventory {
         let listing = |devices| Listing { devices, absent: Vec::new() };
         let reference = device("reference", 0, "", DeviceKind::Cpu, true);
         let host = device("host", 0, "", DeviceKind::Cpu, true);
-        let backends =
-            vec![("reference", listing(vec![reference])), ("host", listing(vec![host])), ("opencl", listing(opencl))];
+        let cuda = Listing { devices: Vec::new(), absent: vec!["no libcuda".into()] };
+        let backends = vec![
+            ("reference", listing(vec![reference])),
+            ("host", listing(vec![host])),
+            ("opencl", listing(opencl)),
+            ("cuda", cuda),
+        ];
         Inventory { backends }
     }
 
-    fn check(spec: &str, opencl: &[DeviceInfo], fp64: bool, expected: Option<&str>) {
-        let found = choose(&parse(spec).unwrap(), &made(opencl.to_vec()), fp64);
-        assert_eq!(found.map(|device| device.name).as_deref(), expected, "{spec}");
+    fn names(spec: &str, opencl: &[DeviceInfo], fp64: bool) -> Result<String> {
+        let selection = select(spec, &parse(spec)?, &made(opencl.to_vec()), fp64)?;
+        let names: Vec<_> = selection.devices.into_iter().map(|device| device.name).collect();
+        Ok(names.join(" "))
+    }
+
+    fn check(spec: &str, opencl: &[DeviceInfo], fp64: bool, expected: &str) {
+        assert_eq!(names(spec, opencl, fp64).unwrap(), expected, "{spec}");
     }
 
     #[test]
     fn auto_takes_a_gpu_that_can_run_the_kernels_else_the_host() {
-        let cpu = device("opencl", 0, "Portable Computing Language", DeviceKind::Cpu, true);
+        let cpu = cpu(0, POCL);
         let single = device("opencl", 1, "Vendor", DeviceKind::Gpu, false);
-        let double = device("opencl", 2, "Vendor", DeviceKind::Gpu, true);
-        check("auto", &[], true, Some("host-0"));
-        check("auto", std::slice::from_ref(&cpu), true, Some("host-0"));
-        check("auto", &[cpu.clone(), single.clone()], true, Some("host-0"));
-        check("auto", &[cpu.clone(), single.clone()], false, Some("opencl-1"));
-        check("Auto", &[cpu.clone(), single.clone(), double.clone()], true, Some("opencl-2"));
-        check("opencl", &[cpu, single, double], true, Some("opencl-2"));
+        let double = gpu(2, "Vendor");
+        check("auto", &[], true, "host-0");
+        check("auto", std::slice::from_ref(&cpu), true, "host-0");
+        check("auto", &[cpu.clone(), single.clone()], true, "host-0");
+        check("auto", &[cpu.clone(), single.clone()], false, "opencl-1");
+        check("Auto", &[cpu.clone(), single.clone(), double.clone()], true, "opencl-2");
+        check("opencl", &[cpu, single, double], true, "opencl-2");
     }
 
     #[test]
     fn a_platform_is_found_by_a_part_of_its_name() {
-        let devices = [
-            device("opencl", 0, "Portable Computing Language 3.1", DeviceKind::Cpu, true),
-            device("opencl", 1, "Intel(R) OpenCL", DeviceKind::Cpu, true),
-        ];
-        check("opencl", &devices, true, Some("opencl-0"));
-        check("opencl:intel", &devices, true, Some("opencl-1"));
-        check("OpenCL:COMPUTING", &devices, true, Some("opencl-0"));
-        check("opencl:PoCL", &devices, true, Some("opencl-0"));
-        check("opencl:none", &devices, true, None);
-        check("opencl:intel:1", &devices, true, Some("opencl-1"));
-        check("host", &devices, true, Some("host-0"));
-        check("reference", &[], true, Some("reference-0"));
-    }
-
-    #[test]
-    fn several_devices_are_an_error_of_their_own_that_says_what_works() {
-        for (spec, count, instead) in
-            [("host:4", 4, "host"), ("opencl:pocl:2", 2, "opencl:pocl"), ("host+cuda", 2, "host")]
-        {
-            assert_eq!(parse(spec), Err(Fault::Several { count, instead: instead.into() }));
-            assert!(matches!(find(spec, &[]), Err(Error::SeveralDevices { .. })));
+        let devices = [cpu(0, "Portable Computing Language 3.1"), cpu(1, "Intel(R) OpenCL")];
+        check("opencl", &devices, true, "opencl-0");
+        check("opencl:intel", &devices, true, "opencl-1");
+        check("OpenCL:COMPUTING", &devices, true, "opencl-0");
+        check("opencl:PoCL", &devices, true, "opencl-0");
+        check("opencl:intel:1", &devices, true, "opencl-1");
+        check("host", &devices, true, "host-0");
+        check("reference", &[], true, "reference-0");
+        match names("opencl:none", &devices, true) {
+            Err(Error::NoSuchPlatform { platform, known, inventory, .. }) => {
+                assert_eq!((platform.as_str(), known.len()), ("none", 2));
+                assert!(inventory.contains("opencl: CPU opencl-1 (Intel(R) OpenCL)"), "{inventory}");
+            }
+            other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn what_does_not_exist_is_answered_with_what_does_and_why_the_rest_is_not() {
-        for spec in ["", "gpu", "auto:2", "host:", "host:fast", "host:0", "opencl:a:b", "opencl:a:1:2", "cuda", "hip:1"]
+    fn a_count_takes_the_platforms_own_devices_if_there_are_so_many_else_splits_one() {
+        let one = [cpu(0, POCL), cpu(1, "Intel")];
+        check("host:3", &[], true, "host-0 host-0 host-0");
+        check("reference:2", &[], true, "reference-0 reference-0");
+        check("opencl:2", &one, true, "opencl-0 opencl-0");
+        check("opencl:pocl:2", &one, true, "opencl-0 opencl-0");
+        check("opencl:intel:3", &one, true, "opencl-1 opencl-1 opencl-1");
+        let several = [cpu(0, "Intel"), cpu(1, POCL), cpu(2, POCL)];
+        check("opencl:pocl:2", &several, true, "opencl-1 opencl-2");
+        check("opencl:2", &several, true, "opencl-1 opencl-2");
+        check("opencl:pocl:3", &several, true, "opencl-1 opencl-1 opencl-1");
+        check("opencl:3", &[cpu(0, POCL), gpu(1, "V"), gpu(2, "V"), gpu(3, "V")], true, "opencl-1 opencl-2 opencl-3");
+        check("opencl:0,2,2", &several, true, "opencl-0 opencl-2 opencl-2");
+    }
+
+    #[test]
+    fn later_terms_take_what_earlier_ones_left_and_split_when_nothing_is_left() {
+        let several = [cpu(0, POCL), cpu(1, POCL)];
+        check("opencl:pocl+opencl:pocl", &several, true, "opencl-0 opencl-1");
+        check("opencl:pocl+opencl:pocl+opencl:pocl", &several, true, "opencl-0 opencl-1 opencl-0");
+        check("opencl:pocl + opencl:pocl", &several[..1], true, "opencl-0 opencl-0");
+        check("opencl+opencl", &[gpu(0, "A"), gpu(1, "B")], true, "opencl-0 opencl-1");
+    }
+
+    #[test]
+    fn devices_of_a_back_end_are_opened_together_and_come_in_the_order_of_the_terms() {
+        let spec = "host:1+opencl:pocl:1+host:2+reference";
+        let selection = select(spec, &parse(spec).unwrap(), &made(vec![cpu(0, POCL)]), true).unwrap();
+        let group = |backend, ordinals: &[u32], places: &[usize]| Group {
+            backend,
+            ordinals: ordinals.to_vec(),
+            places: places.to_vec(),
+        };
+        let expected =
+            [group("host", &[0, 0, 0], &[0, 2, 3]), group("opencl", &[0], &[1]), group("reference", &[0], &[4])];
+        assert_eq!(selection.groups, expected);
+        let opened = find("host+reference+host:2", &[]).unwrap().open(&OpenOptions::default()).unwrap();
+        let backends: Vec<_> = opened.iter().map(|device| device.info().backend).collect();
+        assert_eq!(backends, ["host", "reference", "host", "host"]);
+    }
+
+    #[test]
+    fn a_gpu_stands_for_several_devices_only_when_that_is_said() {
+        let one = [cpu(0, POCL), gpu(1, "Vendor"), gpu(2, "Vendor")];
+        check("opencl:vendor:2", &one, true, "opencl-1 opencl-2");
+        check("opencl:1,1", &one, true, "opencl-1 opencl-1");
+        for (spec, term, asked, free) in [
+            ("opencl:vendor:3", "opencl:vendor:3", 3, 2),
+            ("opencl:vendor+opencl:vendor:2", "opencl:vendor:2", 2, 1),
+            ("opencl:3", "opencl:3", 3, 2),
+        ] {
+            match names(spec, &one, true) {
+                Err(Error::TooFewDevices { term: found, asked: count, there, reason, .. }) => {
+                    assert_eq!((found.as_str(), count, there), (term, asked, free), "{spec}");
+                    assert!(reason.contains("`opencl:1,1`") || reason.contains("`opencl:2,2`"), "{reason}");
+                }
+                other => panic!("{spec}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_description_is_an_error_that_says_why() {
+        for spec in ["", " ", "host++host", "+host", "host+", "auto:2", "host:", "host:fast", "host::2", "opencl::2"] {
+            assert!(matches!(find(spec, &[]), Err(Error::DeviceDescription { .. })), "`{spec}`");
+        }
+        for spec in
+            ["opencl:a:b", "opencl:a:", "opencl:a:1:2", "host:1,", "host:,", "host:1,99999999999", "opencl:a:1,2"]
         {
+            assert!(matches!(find(spec, &[]), Err(Error::DeviceDescription { .. })), "`{spec}`");
+        }
+        let counts = ["0", "1025", "99999999999999999999999999"];
+        for asked in counts {
+            let found = find(&format!("host:{asked}"), &[]);
+            assert!(matches!(&found, Err(Error::DeviceCount { asked: count, .. }) if count == asked), "{found:?}");
+        }
+        assert!(matches!(find("host:1000+host:25", &[]), Err(Error::DeviceCount { asked, .. }) if asked == "1025"));
+        assert!(matches!(find("opencl:pocl:0", &[]), Err(Error::DeviceCount { .. })));
+        match find("host+gpu:2", &[]) {
+            Err(Error::NoSuchBackend { name, known, .. }) => {
+                assert_eq!((name.as_str(), known), ("gpu", vec!["reference", "host", "opencl", "cuda", "hip"]));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(matches!(names("host+cuda:2", &[], true), Err(Error::NoSuchDevice { .. })));
+        assert!(matches!(names("cuda:0,2", &[], true), Err(Error::NoSuchDevice { .. })));
+        assert!(matches!(names("opencl:intel", &[], true), Err(Error::NoSuchDevice { .. })));
+    }
+
+    #[test]
+    fn what_does_not_exist_is_answered_with_what_does_and_why_the_rest_is_not() {
+        for spec in ["host:0,1", "host+reference:7,8"] {
             match find(spec, &[]) {
                 Err(error @ Error::NoSuchDevice { .. }) => {
                     let text = error.to_string();
@@ -229,8 +517,7 @@ mod tests {
                         assert!(text.contains(part), "{text}");
                     }
                 }
-                Err(other) => panic!("{spec}: {other}"),
-                Ok((_, device)) => panic!("{spec} found {device}"),
+                other => panic!("{spec}: {other:?}"),
             }
         }
     }
@@ -246,9 +533,8 @@ mod tests {
 
     #[test]
     fn the_devices_that_need_no_library_are_always_there() {
-        for spec in ["reference", "host", "host:1"] {
-            let (backend, device) = find(spec, &[]).unwrap();
-            assert_eq!(backend.name(), device.backend);
+        for (spec, count) in [("reference", 1), ("host", 1), ("host:1", 1), ("host:4", 4)] {
+            assert_eq!(find(spec, &[]).unwrap().devices.len(), count);
         }
     }
 }

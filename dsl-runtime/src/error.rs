@@ -22,15 +22,62 @@ pub enum Error {
         /// What is there, and why the rest is not.
         inventory: String,
     },
-    /// The description asks for more devices than this version drives.
-    #[error("`{spec}` asks for {count} devices, and this version runs on one device at a time: ask for `{instead}`")]
-    SeveralDevices {
+    /// A device description isn't one.
+    #[error("`{spec}` describes no devices: {reason}")]
+    DeviceDescription {
+        /// What was asked for.
+        spec: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A device description names a back end that there isn't.
+    #[error("`{spec}` asks for `{name}`: a device is `auto` or starts with one of {}", known.join(", "))]
+    NoSuchBackend {
+        /// What was asked for.
+        spec: String,
+        /// The name in it.
+        name: String,
+        /// The names that exist.
+        known: Vec<&'static str>,
+    },
+    /// A device description names a platform that there isn't.
+    #[error(
+        "`{spec}` asks for the platform `{platform}`, and those with a device are {}\n{inventory}",
+        known.join(", ")
+    )]
+    NoSuchPlatform {
+        /// What was asked for.
+        spec: String,
+        /// The part of a platform's name in it.
+        platform: String,
+        /// The platforms that have devices.
+        known: Vec<String>,
+        /// What is there, and why the rest is not.
+        inventory: String,
+    },
+    /// A device description asks for no devices or for far too many.
+    #[error("`{spec}` asks for {asked} devices: ask for 1 to {most}")]
+    DeviceCount {
         /// What was asked for.
         spec: String,
         /// How many devices that is.
-        count: usize,
-        /// A description that works.
-        instead: String,
+        asked: String,
+        /// The most that are served.
+        most: usize,
+    },
+    /// There are fewer devices than were asked for, and they can't be split.
+    #[error("`{spec}` asks for {asked} devices by `{term}`, {there} are there, {reason}")]
+    TooFewDevices {
+        /// What was asked for.
+        spec: String,
+        /// The part of it that can't be served.
+        term: String,
+        /// How many devices that part asks for.
+        asked: usize,
+        /// How many are there and free.
+        there: usize,
+        /// Why they can't be split, and what would work.
+        reason: String,
     },
     /// There is no exchange strategy of that name.
     #[error("there is no exchange strategy `{name}`: it is one of {}", known.join(", "))]

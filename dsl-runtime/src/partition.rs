@@ -1,5 +1,6 @@
 //! Which planes of the grid belong to which device.
 
+use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
@@ -67,6 +68,16 @@ pub enum Division {
     Shares(Vec<f64>),
     /// In proportion to the measured copy bandwidth of each device.
     Measured,
+}
+
+impl fmt::Display for Division {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Even => f.write_str("even"),
+            Self::Measured => f.write_str("measured"),
+            Self::Shares(shares) => f.write_str(&shares.iter().map(f64::to_string).collect::<Vec<_>>().join(",")),
+        }
+    }
 }
 
 impl FromStr for Division {

@@ -4,17 +4,17 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::backend::{Device, DeviceKind, OpenClForm, OpenOptions, host::InstructionSet};
+use crate::backend::{Affinity, Device, DeviceKind, Helpers, OpenClForm, OpenOptions, Order, host::InstructionSet};
 use crate::bandwidth::copy_bandwidth;
 use crate::boundary::Faces;
 use crate::devices;
 use crate::element::{Element, Primitive};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exchange::Exchange;
 use crate::field::{Axes, Field, FieldX, FieldXY, FieldXZ, FieldY, FieldYZ, FieldZ};
 use crate::geometry::Extent;
 use crate::kernel;
-use crate::partition::{Split, partition};
+use crate::partition::{Division, Split, partition};
 use crate::report::{Progress, Report};
 use crate::run::Run;
 use crate::scalar::Scalar;
@@ -56,11 +56,13 @@ pub struct Builder {
     spacing: [f64; 3],
     corner: [f64; 3],
     measures_bandwidth: bool,
+    division: Division,
 }
 
 impl Builder {
     /// The devices: `auto` (the default: a GPU if there is one that can run the program's kernels, else the host),
-    /// `reference`, `host`, `opencl`, `opencl:PLATFORM` with a part of a platform's name.
+    /// `reference`, `host`, `opencl`, `opencl:PLATFORM` with a part of a platform's name; each but `auto` with a count, as
+    /// in `host:4` and `opencl:pocl:2`, and several of these joined by `+` ([`devices`] has it all).
     pub fn devices(mut self, spec: impl Into<String>) -> Self {
         self.devices = spec.into();
         self
@@ -72,9 +74,34 @@ impl Builder {
         self
     }
 
-    /// The number of threads of a host device; by default one for each CPU that the process may use.
+    /// The number of threads of each host device; by default the CPUs that the process may use are shared out among them.
     pub fn threads(mut self, threads: usize) -> Self {
         self.options.threads = Some(threads);
+        self
+    }
+
+    /// The threads that serve the queues of host devices; by default none for a single device, one for each of several.
+    pub fn helpers(mut self, helpers: Helpers) -> Self {
+        self.options.helpers = helpers;
+        self
+    }
+
+    /// When operations of host devices run. All orders give the same results; those other than
+    /// [`Eager`](Order::Eager) are slow and show missing dependencies.
+    pub fn order(mut self, order: Order) -> Self {
+        self.options.order = order;
+        self
+    }
+
+    /// Which CPUs the threads of a device keep to; by default those near it.
+    pub fn affinity(mut self, affinity: Affinity) -> Self {
+        self.options.affinity = affinity;
+        self
+    }
+
+    /// How the planes of the grid are shared out among devices; near-equally by default.
+    pub fn division(mut self, division: Division) -> Self {
+        self.division = division;
         self
     }
 
@@ -111,12 +138,17 @@ impl Builder {
 
     /// Opens the devices.
     pub fn build(self) -> Result<Simulation> {
+        let devices = devices::find(&self.devices, &kernel::registry())?.open(&self.options)?;
+        self.build_on(devices)
+    }
+
+    /// A simulation on devices that the caller has opened, the lowest planes on the first; the description of
+    /// [`devices`](Self::devices) doesn't count.
+    pub fn build_on(self, devices: Vec<Box<dyn Device>>) -> Result<Simulation> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let extent = Extent::new(self.cells)?;
-        let (backend, info) = devices::find(&self.devices, &kernel::registry())?;
-        let device = backend.open_one(info.ordinal, &self.options)?;
-        let devices = vec![device];
-        let owned = partition(extent, &vec![1.0; devices.len()])?;
+        let shares = shares(&self.division, &devices)?;
+        let owned = partition(extent, &shares)?;
         let shared = Shared {
             id: COUNT.fetch_add(1, Ordering::Relaxed),
             extent,
@@ -143,6 +175,7 @@ impl Simulation {
             spacing: [1.0; 3],
             corner: [0.0; 3],
             measures_bandwidth: true,
+            division: Division::Even,
         }
     }
 
@@ -280,6 +313,24 @@ impl Simulation {
 impl std::fmt::Debug for Simulation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Simulation {} on {}", self.shared.extent, self.devices().join(" + "))
+    }
+}
+
+/// The share of each device in the planes.
+fn shares(division: &Division, devices: &[Box<dyn Device>]) -> Result<Vec<f64>> {
+    let asked = || division.to_string();
+    match division {
+        Division::Even => Ok(vec![1.0; devices.len()]),
+        Division::Shares(shares) if shares.len() == devices.len() => Ok(shares.clone()),
+        Division::Shares(shares) => Err(Error::Division {
+            asked: asked(),
+            reason: format!("these are {} numbers, and there are {} devices", shares.len(), devices.len()),
+        }),
+        Division::Measured => {
+            let each: Result<Option<Vec<f64>>> = devices.iter().map(|device| copy_bandwidth(&**device)).collect();
+            let reason = "a device has too little memory free to be measured: give numbers".into();
+            each?.ok_or_else(|| Error::Division { asked: asked(), reason })
+        }
     }
 }
 

@@ -270,8 +270,13 @@ fn bad_grids_fields_and_devices_are_errors_before_anything_runs() {
     let build = |cells| Simulation::on(cells).devices("host").build();
     assert!(matches!(build([4, 0, 4]), Err(Error::EmptyGrid { axis: "Y", .. })));
     assert!(matches!(build([usize::MAX; 3]), Err(Error::GridTooLarge { .. })));
-    assert!(matches!(Simulation::on([4; 3]).devices("nothing").build(), Err(Error::NoSuchDevice { .. })));
-    assert!(matches!(Simulation::on([4; 3]).devices("host:2").build(), Err(Error::SeveralDevices { count: 2, .. })));
+    assert!(matches!(Simulation::on([4; 3]).devices("nothing").build(), Err(Error::NoSuchBackend { .. })));
+    assert!(matches!(Simulation::on([4; 3]).devices("host:0").build(), Err(Error::DeviceCount { most: 1024, .. })));
+    assert!(matches!(
+        Simulation::on([4; 3]).devices("host:5").build(),
+        Err(Error::MoreDevicesThanPlanes { devices: 5, cells: 4, .. })
+    ));
+    assert_eq!(Simulation::on([4; 3]).devices("host:2+reference").build().unwrap().devices().len(), 3);
     assert!(matches!(Simulation::on([4; 3]).devices("host").threads(0).build(), Err(Error::Threads { .. })));
     for device in ["host", "reference"] {
         let huge = on([1 << 17, 1 << 17, 1 << 8], device);

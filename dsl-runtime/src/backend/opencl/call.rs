@@ -10,9 +10,9 @@ use opencl3::context::context;
 use opencl3::error_codes::{CL_INVALID_VALUE, ClError};
 use opencl3::types::{
     CL_FALSE, CL_TRUE, cl_command_queue, cl_context, cl_device_id, cl_event, cl_int, cl_kernel, cl_mem, cl_platform_id,
-    cl_program, cl_uint,
+    cl_program, cl_uint, cl_ulong,
 };
-use opencl3::{command_queue, event, kernel, memory, program};
+use opencl3::{command_queue, device, event, kernel, memory, program};
 
 /// A call that OpenCL refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(super) fn named<T, E: Into<ClError>>(call: &'static str, result: Result<T, E
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PlatformId(pub(super) cl_platform_id);
 
-/// A device of a platform, not a sub-device. It lives as long as the process.
+/// A device of a platform, or a part of one. It lives as long as the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DeviceId(pub(super) cl_device_id);
 
@@ -119,6 +119,41 @@ unsafe impl Sync for Event {}
 // SAFETY: as above.
 unsafe impl Sync for Program {}
 
+/// How a device is split.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Division {
+    /// Into as many parts of so many compute units as it has.
+    Equally(u32),
+    /// Into parts of these numbers of compute units.
+    ByCounts(Vec<u32>),
+}
+
+impl DeviceId {
+    /// The ways in which the device can be split, by their OpenCL numbers.
+    pub(super) fn divisions(self) -> Called<Vec<isize>> {
+        let bytes = named("clGetDeviceInfo", device::get_device_data(self.0, device::CL_DEVICE_PARTITION_PROPERTIES))?;
+        let (numbers, _) = bytes.as_chunks::<{ size_of::<isize>() }>();
+        Ok(numbers.iter().map(|&number| isize::from_ne_bytes(number)).collect())
+    }
+
+    /// Splits the device. The parts are never given back: PoCL's threads look at the device of an event that has
+    /// happened when everything that a program can wait for is over.
+    pub(super) fn split(self, division: &Division) -> Called<Vec<DeviceId>> {
+        let mut properties = Vec::new();
+        match division {
+            Division::Equally(units) => properties.extend([device::CL_DEVICE_PARTITION_EQUALLY, *units as isize]),
+            Division::ByCounts(counts) => {
+                properties.push(device::CL_DEVICE_PARTITION_BY_COUNTS);
+                properties.extend(counts.iter().map(|&units| units as isize));
+                properties.push(device::CL_DEVICE_PARTITION_BY_COUNTS_LIST_END);
+            }
+        }
+        properties.push(0);
+        let parts = named("clCreateSubDevices", device::create_sub_devices(self.0, &properties))?;
+        Ok(parts.into_iter().map(DeviceId).collect())
+    }
+}
+
 impl Context {
     /// A context for some devices of one platform.
     pub(super) fn new(devices: &[DeviceId]) -> Called<Self> {
@@ -126,11 +161,13 @@ impl Context {
         named("clCreateContext", context::create_context(&ids, ptr::null(), None, ptr::null_mut())).map(Self)
     }
 
-    /// An in-order queue of one of the context's devices.
-    pub(super) fn queue(&self, device: DeviceId) -> Called<Queue> {
+    /// An in-order queue of one of the context's devices; `profiled` if it is to keep the times of its commands.
+    pub(super) fn queue(&self, device: DeviceId, profiled: bool) -> Called<Queue> {
+        let properties = if profiled { command_queue::CL_QUEUE_PROFILING_ENABLE } else { 0 };
         // The call of OpenCL 1.2: its successor isn't there on every platform.
         // SAFETY: `device` belongs to the context, or the call gives CL_INVALID_DEVICE.
-        named("clCreateCommandQueue", unsafe { command_queue::create_command_queue(self.0, device.0, 0) }).map(Queue)
+        named("clCreateCommandQueue", unsafe { command_queue::create_command_queue(self.0, device.0, properties) })
+            .map(Queue)
     }
 
     /// Memory of `bytes` bytes, with any contents.
@@ -140,6 +177,13 @@ impl Context {
             memory::create_buffer(self.0, memory::CL_MEM_READ_WRITE, bytes, ptr::null_mut())
         })
         .map(Memory)
+    }
+
+    /// Memory of `bytes` bytes on the host, as the driver likes it best for transfers.
+    pub(super) fn host_memory(&self, bytes: usize) -> Called<Memory> {
+        let flags = memory::CL_MEM_READ_WRITE | memory::CL_MEM_ALLOC_HOST_PTR;
+        // SAFETY: no host pointer is given, and the flags say so.
+        named("clCreateBuffer", unsafe { memory::create_buffer(self.0, flags, bytes, ptr::null_mut()) }).map(Memory)
     }
 
     /// A program from OpenCL C.
@@ -272,14 +316,14 @@ impl Queue {
     /// Enqueues the copy of packed rows into a box; with `wait`, also waits for it.
     ///
     /// # Safety
-    /// `shape` (bytes, rows, planes) must be the shape of `data`, and without `wait` nobody may change or free `data`
-    /// before the event.
+    /// `data` must hold a box of `shape` (bytes, rows, planes), and without `wait` nobody may change or free it before
+    /// the event.
     pub(super) unsafe fn write(
         &self,
         to: &Memory,
         rect: Rect,
         shape: [usize; 3],
-        data: &[u8],
+        data: *const u8,
         wait: bool,
     ) -> Called<Event> {
         let blocking = if wait { CL_TRUE } else { CL_FALSE };
@@ -297,7 +341,7 @@ impl Queue {
                 rect.plane_pitch,
                 host.row_pitch,
                 host.plane_pitch,
-                data.as_ptr().cast_mut().cast(),
+                data.cast_mut().cast(),
                 0,
                 ptr::null(),
             )
@@ -305,18 +349,27 @@ impl Queue {
         .map(Event)
     }
 
-    /// Waits for the queue, then copies a box into packed rows.
+    /// Enqueues the copy of a box into packed rows; with `wait`, also waits for it.
     ///
     /// # Safety
-    /// `shape` (bytes, rows, planes) must be the shape of `data`.
-    pub(super) unsafe fn read(&self, from: &Memory, rect: Rect, shape: [usize; 3], data: &mut [u8]) -> Called<Event> {
+    /// `data` must hold a box of `shape` (bytes, rows, planes), and without `wait` nobody may use or free it before the
+    /// event.
+    pub(super) unsafe fn read(
+        &self,
+        from: &Memory,
+        rect: Rect,
+        shape: [usize; 3],
+        data: *mut u8,
+        wait: bool,
+    ) -> Called<Event> {
+        let blocking = if wait { CL_TRUE } else { CL_FALSE };
         let host = Rect::packed(shape);
-        // SAFETY: the caller's promise; the call blocks, and OpenCL checks the box against the size of the buffer.
+        // SAFETY: the caller's promise; OpenCL checks the box against the size of the buffer.
         named("clEnqueueReadBufferRect", unsafe {
             command_queue::enqueue_read_buffer_rect(
                 self.0,
                 from.0,
-                CL_TRUE,
+                blocking,
                 rect.origin().as_ptr(),
                 host.origin().as_ptr(),
                 shape.as_ptr(),
@@ -324,7 +377,7 @@ impl Queue {
                 rect.plane_pitch,
                 host.row_pitch,
                 host.plane_pitch,
-                data.as_mut_ptr().cast(),
+                data.cast(),
                 0,
                 ptr::null(),
             )
@@ -377,6 +430,31 @@ impl Queue {
         .map(Event)
     }
 
+    /// Gives the host the memory at an address, which stays the same until [`Queue::unmap`]; waits for the queue.
+    pub(super) fn map(&self, memory: &Memory, bytes: usize) -> Called<*mut u8> {
+        let mut start = ptr::null_mut();
+        let flags = memory::CL_MAP_READ | memory::CL_MAP_WRITE;
+        // SAFETY: OpenCL checks the size of the buffer; the call blocks.
+        named("clEnqueueMapBuffer", unsafe {
+            let (buffer, wait) = (memory.0, CL_TRUE);
+            command_queue::enqueue_map_buffer(self.0, buffer, wait, flags, 0, bytes, &mut start, 0, ptr::null())
+        })
+        .map(Event)?;
+        Ok(start.cast())
+    }
+
+    /// Takes memory back from the host.
+    ///
+    /// # Safety
+    /// Nobody may use the address any more.
+    pub(super) unsafe fn unmap(&self, memory: &Memory, start: *mut u8) -> Called<Event> {
+        // SAFETY: the caller's promise; an address that isn't a mapping of the memory gives CL_INVALID_VALUE.
+        named("clEnqueueUnmapMemObject", unsafe {
+            command_queue::enqueue_unmap_mem_object(self.0, memory.0, start.cast(), 0, ptr::null())
+        })
+        .map(Event)
+    }
+
     /// The moment after all that is enqueued so far.
     pub(super) fn marker(&self) -> Called<Event> {
         // SAFETY: an empty list of events is a null pointer.
@@ -407,6 +485,17 @@ impl Event {
         let status = event::get_event_info(self.0, event::CL_EVENT_COMMAND_EXECUTION_STATUS);
         let status = cl_int::from(named("clGetEventInfo", status)?);
         if status < 0 { Err(Failure { call, code: status }) } else { Ok(status == event::CL_COMPLETE) }
+    }
+
+    /// When a finished command of a profiled queue started and ended, in nanoseconds of the device's clock.
+    pub(super) fn times(&self) -> Called<[cl_ulong; 2]> {
+        let time = |what| {
+            let bytes = named("clGetEventProfilingInfo", event::get_event_profiling_data(self.0, what))?;
+            let bytes =
+                bytes.try_into().map_err(|_| Failure { call: "clGetEventProfilingInfo", code: CL_INVALID_VALUE })?;
+            Ok(cl_ulong::from_ne_bytes(bytes))
+        };
+        Ok([time(event::CL_PROFILING_COMMAND_START)?, time(event::CL_PROFILING_COMMAND_END)?])
     }
 }
 

@@ -1,25 +1,28 @@
 //! An open OpenCL device.
-//!
-//! All devices of a platform share one context, so that buffers can be copied between them without the host.
 
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
-use opencl3::error_codes::{CL_MEM_COPY_OVERLAP, CL_MEM_OBJECT_ALLOCATION_FAILURE};
+use opencl3::error_codes::CL_MEM_OBJECT_ALLOCATION_FAILURE;
 
 use super::arguments::{Numbers, set_arguments};
-use super::call::{Called, Context, DeviceId, Event, Failure, Memory, PlatformId, Rect};
+use super::call::{Called, DeviceId, Failure, Memory, Rect};
 use super::discover::{Facts, Found};
-use super::lane::Lane;
+use super::lane::{Kept, Lane, Moment};
 use super::locked;
 use super::mapping::{self, Entry};
+use super::moments::{Alignment, Moments, Reading};
+use super::pinned::pinned;
 use super::program::{self, Loaded};
+use super::shared::{Platform, Seat, Wish, used};
 use crate::backend::{
-    BufferId, Device, DeviceInfo, DeviceKind, EventId, FreeMemory, KernelId, Launch, OpenClForm, Place, QueueId, host,
+    BufferId, Device, DeviceInfo, DeviceKind, EventId, FreeMemory, KernelId, Launch, OpenClForm, Place, QueueId,
+    Staging, host, outside,
 };
+use crate::clock::Span;
 use crate::error::{Error, Result};
 use crate::kernel::KernelDesc;
 use crate::layout::{Layout, Region};
@@ -30,53 +33,35 @@ const HOUSEKEEPING: QueueId = QueueId(u32::MAX);
 /// Writes up to this size are copied and return at once; longer ones wait, rather than hold their data twice.
 const STAGED_BYTES: usize = 64 << 20;
 
-/// What the devices of a platform have in common.
-#[derive(Debug)]
-struct Platform {
-    context: Context,
-    /// Bytes that this program has allocated on each device.
-    used: Vec<(DeviceId, AtomicU64)>,
-}
-
-/// The platforms in use, each with one context for as long as a device of it is open.
-static PLATFORMS: Mutex<Vec<(PlatformId, Weak<Platform>)>> = Mutex::new(Vec::new());
-
-impl Platform {
-    /// The context of a platform, shared with every open device of it.
-    fn shared(id: PlatformId, all: &[Found]) -> Called<Arc<Self>> {
-        let mut platforms = locked(&PLATFORMS);
-        platforms.retain(|(_, platform)| platform.strong_count() > 0);
-        let known = platforms.iter().find(|(known, _)| *known == id);
-        if let Some(platform) = known.and_then(|(_, platform)| platform.upgrade()) {
-            return Ok(platform);
-        }
-        let devices: Vec<_> = all.iter().filter(|found| found.platform == id).map(|found| found.device).collect();
-        let context = Context::new(&devices)?;
-        let used = devices.into_iter().map(|device| (device, AtomicU64::new(0))).collect();
-        let platform = Arc::new(Self { context, used });
-        platforms.push((id, Arc::downgrade(&platform)));
-        Ok(platform)
-    }
-
-    fn used(&self, device: DeviceId) -> &AtomicU64 {
-        let entry = self.used.iter().find(|(known, _)| *known == device);
-        &entry.expect("a device of the platform's listing").1
-    }
+/// How devices are opened.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How {
+    /// The form of their kernels.
+    pub(super) form: OpenClForm,
+    /// The entry point, where a test chooses it.
+    pub(super) entry: Option<Entry>,
+    /// Whether the times of commands are kept.
+    pub(super) trace: bool,
 }
 
 /// An open device.
 pub(super) struct OpenClDevice {
-    facts: Facts,
+    /// Those of its part, where the device is split.
+    pub(super) facts: Facts,
+    seat: Seat,
+    /// The whole or the part.
     device: DeviceId,
-    form: OpenClForm,
-    /// The entry point, where a test chooses it.
-    entry: Option<Entry>,
+    how: How,
     // Queues are dropped, and so finished, before the buffers and kernels that their work uses.
     queues: Mutex<BTreeMap<QueueId, Arc<Lane>>>,
-    events: Mutex<Events>,
+    moments: Mutex<Moments>,
+    /// From the device's clock to the program's, where the device traces.
+    alignment: Mutex<Option<Alignment>>,
     kernels: Mutex<Vec<Entrance>>,
     buffers: Mutex<Buffers>,
-    platform: Arc<Platform>,
+    /// Bytes that this program has allocated on the whole device.
+    used: Arc<AtomicU64>,
+    pub(super) platform: Arc<Platform>,
 }
 
 /// A loaded kernel.
@@ -94,57 +79,116 @@ struct Buffers {
 }
 
 /// A buffer, shared with the calls that are using it.
-struct Buffer {
-    memory: Memory,
+pub(super) struct Buffer {
+    pub(super) memory: Memory,
     layout: Layout,
     bytes: usize,
-    device: DeviceId,
-    platform: Arc<Platform>,
+    used: Arc<AtomicU64>,
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
         // OpenCL keeps the memory until enqueued work is done with it.
-        self.platform.used(self.device).fetch_sub(self.bytes as u64, Ordering::Relaxed);
+        self.used.fetch_sub(self.bytes as u64, Ordering::Relaxed);
     }
-}
-
-#[derive(Default)]
-struct Events {
-    last: u64,
-    /// Those that may not have happened yet.
-    pending: BTreeMap<u64, Arc<Event>>,
 }
 
 impl OpenClDevice {
-    /// Opens a device of a discovery; `entry` overrides the choice of the entry point.
-    pub(super) fn open(found: &Found, all: &[Found], form: OpenClForm, entry: Option<Entry>) -> Result<Self> {
-        let facts = found.facts.clone();
-        let platform = Platform::shared(found.platform, all).map_err(|failure| driver(&facts, failure))?;
-        Ok(Self {
-            entry,
+    /// Opens devices of a discovery to be used together. One that occurs several times is split, or shared where it can't
+    /// be.
+    pub(super) fn open(found: &[&Found], all: &[Found], how: How) -> Result<Vec<Self>> {
+        let count = |device| found.iter().filter(|other| other.device == device).count();
+        let wish =
+            |found: &Found| Wish { device: found.device, units: found.facts.info.units, count: count(found.device) };
+        let mut devices = Vec::new();
+        for (place, &found_here) in found.iter().enumerate() {
+            let mut wishes: Vec<Wish> = Vec::new();
+            for other in found.iter().filter(|other| other.platform == found_here.platform) {
+                let wish = wish(other);
+                if wish.count > 1 && !wishes.contains(&wish) {
+                    wishes.push(wish);
+                }
+            }
+            let platform = Platform::shared(found_here.platform, all, &wishes);
+            let platform = platform.map_err(|failure| driver(&found_here.facts, failure))?;
+            let number = found[..=place].iter().filter(|other| other.device == found_here.device).count();
+            let seat = platform.seat(&wish(found_here), number);
+            devices.push(Self::sit(found_here, seat, platform, how)?);
+        }
+        Ok(devices)
+    }
+
+    fn sit(found: &Found, seat: Seat, platform: Arc<Platform>, how: How) -> Result<Self> {
+        let mut facts = found.facts.clone();
+        let info = &mut facts.info;
+        let device = match &seat {
+            Seat::Whole => found.device,
+            Seat::Part { number, count, device, units } => {
+                info.name += &format!(", part {number} of {count}");
+                info.units = *units;
+                *device
+            }
+            Seat::Beside { number, count, reason } => {
+                info.name += &format!(", share {number} of {count}");
+                info.notes.push(format!("{count} devices share all of it, as it can't be split: {reason}"));
+                found.device
+            }
+        };
+        let opened = Self {
             facts,
-            device: found.device,
-            form,
+            seat,
+            device,
+            how,
             queues: Mutex::default(),
-            events: Mutex::default(),
+            moments: Mutex::new(Moments::new(how.trace)),
+            alignment: Mutex::default(),
             kernels: Mutex::default(),
             buffers: Mutex::default(),
+            used: used(found.device),
             platform,
-        })
+        };
+        if how.trace {
+            opened.align().map_err(|failure| opened.driver(failure))?;
+        }
+        Ok(opened)
+    }
+
+    /// Compares the device's clock with the program's, unless that was done not long ago.
+    fn align(&self) -> Called<Alignment> {
+        let mut alignment = locked(&self.alignment);
+        if let Some(alignment) = *alignment
+            && !alignment.is_old()
+        {
+            return Ok(alignment);
+        }
+        let queue = self.platform.context.queue(self.device, true)?;
+        let memory = self.platform.context.memory(8)?;
+        // Not a marker: not all runtimes give one a time of its own.
+        let reading = Reading::take(|| {
+            let event = queue.zero(&memory, 8)?;
+            queue.finish()?;
+            event.times().map(|[start, end]| start.midpoint(end))
+        })?;
+        let aligned = alignment.get_or_insert(Alignment::new(reading));
+        aligned.update(reading);
+        Ok(*aligned)
+    }
+
+    /// What another device of this process is to this one, if it is one of OpenCL too.
+    pub(super) fn peer(other: &dyn Device) -> Option<&Self> {
+        other.as_any().downcast_ref()
     }
 
     /// Whether buffers can be copied between the two without the host.
-    #[cfg(test)]
     pub(super) fn shares_context(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.platform, &other.platform)
     }
 
-    fn driver(&self, failure: Failure) -> Error {
+    pub(super) fn driver(&self, failure: Failure) -> Error {
         driver(&self.facts, failure)
     }
 
-    fn misuse(&self, call: &str, message: impl Into<String>) -> Error {
+    pub(super) fn misuse(&self, call: &str, message: impl Into<String>) -> Error {
         Error::Driver {
             backend: "opencl",
             device: self.facts.info.to_string(),
@@ -154,12 +198,13 @@ impl OpenClDevice {
     }
 
     /// The queue of that number, made when first used.
-    fn lane(&self, id: QueueId) -> Result<Arc<Lane>> {
+    pub(super) fn lane(&self, id: QueueId) -> Result<Arc<Lane>> {
         let mut queues = locked(&self.queues);
         if let Some(lane) = queues.get(&id) {
             return Ok(lane.clone());
         }
-        let queue = self.platform.context.queue(self.device).map_err(|failure| self.driver(failure))?;
+        let queue = self.platform.context.queue(self.device, self.how.trace);
+        let queue = queue.map_err(|failure| self.driver(failure))?;
         let lane = Arc::new(Lane::new(queue));
         queues.insert(id, lane.clone());
         Ok(lane)
@@ -170,8 +215,18 @@ impl OpenClDevice {
         buffer.ok_or_else(|| self.misuse(call, format!("there is no buffer {}", id.0)))
     }
 
+    /// An event of this device, unless it has happened.
+    pub(super) fn pending(&self, call: &str, event: EventId) -> Result<Option<Arc<Moment>>> {
+        let moments = locked(&self.moments);
+        if moments.knows(event) {
+            Ok(moments.pending(event))
+        } else {
+            Err(self.misuse(call, format!("there is no event {}", event.0)))
+        }
+    }
+
     /// A buffer and a box in it, checked.
-    fn place(&self, call: &str, place: Place<'_>) -> Result<(Arc<Buffer>, Rect, [usize; 3])> {
+    pub(super) fn place(&self, call: &str, place: Place<'_>) -> Result<(Arc<Buffer>, Rect, [usize; 3])> {
         let buffer = self.buffer(call, place.buffer)?;
         let (rect, shape) = rect(place.region, buffer.bytes).ok_or_else(|| {
             let region = place.region;
@@ -182,7 +237,7 @@ impl OpenClDevice {
 
     /// The bytes that can still be allocated, and what sets the limit.
     fn free(&self) -> FreeMemory {
-        let used = self.platform.used(self.device).load(Ordering::Relaxed);
+        let used = self.used.load(Ordering::Relaxed);
         let own = FreeMemory {
             bytes: self.facts.info.memory_bytes.saturating_sub(used),
             limit: "CL_DEVICE_GLOBAL_MEM_SIZE less what this program uses".into(),
@@ -209,20 +264,6 @@ impl OpenClDevice {
 
     fn out_of_memory(&self, what: String, bytes: usize, free: u64, limit: String) -> Error {
         Error::OutOfMemory { device: self.facts.info.to_string(), what, needed: bytes as u64, free, limit }
-    }
-
-    /// Enqueues a copy through a buffer of its own.
-    fn copy_by_detour(
-        &self,
-        lane: &Lane,
-        (source, here): (&Buffer, Rect),
-        (target, there): (&Buffer, Rect),
-        shape: [usize; 3],
-    ) -> Called<Event> {
-        let between = self.platform.context.memory(shape.iter().product())?;
-        // The queue runs in order, and OpenCL keeps the memory until both copies are done.
-        lane.queue.copy((&source.memory, here), (&between, Rect::packed(shape)), shape)?;
-        lane.queue.copy((&between, Rect::packed(shape)), (&target.memory, there), shape)
     }
 
     /// The buffers of a launch, results first, if the kernel can't leave them.
@@ -264,15 +305,19 @@ impl Device for OpenClDevice {
     }
 
     fn summary(&self) -> String {
-        let form = match self.form {
+        let form = match self.how.form {
             OpenClForm::Auto if self.facts.takes_spirv => program::Form::SpirV,
             OpenClForm::Auto | OpenClForm::Source => program::Form::Source,
             OpenClForm::SpirV => program::Form::SpirV,
         };
         let DeviceInfo { name, units, .. } = &self.facts.info;
-        let entry = self.entry.unwrap_or_else(|| mapping::entry(&self.facts.limits()));
+        let entry = self.how.entry.unwrap_or_else(|| mapping::entry(&self.facts.limits()));
         let (platform, form, entry) = (&self.facts.info.platform, form.name(), entry.describe());
-        format!("opencl ({name} on {platform}, {units} compute units, {form}, {entry})")
+        let units = match &self.seat {
+            Seat::Whole | Seat::Part { .. } => format!("{units} compute units"),
+            Seat::Beside { reason, .. } => format!("all {units} compute units as it can't be split: {reason}"),
+        };
+        format!("opencl ({name} on {platform}, {units}, {form}, {entry})")
     }
 
     fn free_memory(&self) -> Result<Option<FreeMemory>> {
@@ -291,8 +336,8 @@ impl Device for OpenClDevice {
             _ => self.driver(failure),
         };
         let memory = self.platform.context.memory(bytes).map_err(refused)?;
-        self.platform.used(self.device).fetch_add(bytes as u64, Ordering::Relaxed);
-        let buffer = Buffer { memory, layout: *layout, bytes, device: self.device, platform: self.platform.clone() };
+        self.used.fetch_add(bytes as u64, Ordering::Relaxed);
+        let buffer = Buffer { memory, layout: *layout, bytes, used: self.used.clone() };
         // Any queue may use the buffer next, so the zeroes must be there before it is handed out.
         let lane = self.lane(HOUSEKEEPING)?;
         let zeroed = lane.queue.zero(&buffer.memory, bytes).map_err(refused)?;
@@ -318,12 +363,13 @@ impl Device for OpenClDevice {
         }
         let lane = self.lane(queue)?;
         let staged = (data.len() <= STAGED_BYTES).then(|| Box::<[u8]>::from(data));
-        let (source, wait) = (staged.as_deref().unwrap_or(data), staged.is_none());
+        let (source, wait) = (staged.as_deref().unwrap_or(data).as_ptr(), staged.is_none());
         // SAFETY: the shape was compared with the data; without waiting, the data is the staged copy, which `track`
         // keeps until the event.
         let event = unsafe { lane.queue.write(&buffer.memory, rect, shape, source, wait) };
         let event = event.map_err(|failure| self.driver(failure))?;
-        lane.track("clEnqueueWriteBufferRect", event, staged).map_err(|failure| self.driver(failure))
+        let kept = staged.map_or(Kept::Nothing, Kept::Copy);
+        lane.track("clEnqueueWriteBufferRect", event, kept).map_err(|failure| self.driver(failure))
     }
 
     fn read(&self, queue: QueueId, from: Place<'_>, data: &mut [u8]) -> Result<()> {
@@ -337,32 +383,15 @@ impl Device for OpenClDevice {
         if data.is_empty() {
             return Ok(());
         }
-        // SAFETY: the shape was compared with the data.
-        let event = unsafe { lane.queue.read(&buffer.memory, rect, shape, data) };
+        // SAFETY: the shape was compared with the data, and the call waits.
+        let event = unsafe { lane.queue.read(&buffer.memory, rect, shape, data.as_mut_ptr(), true) };
         let event = event.map_err(|failure| self.driver(failure))?;
-        event.finished("clEnqueueReadBufferRect").map(|_| ()).map_err(|failure| self.driver(failure))
+        lane.track("clEnqueueReadBufferRect", event, Kept::Nothing).map_err(|failure| self.driver(failure))?;
+        lane.failure().map_or(Ok(()), |failure| Err(self.driver(failure)))
     }
 
     fn copy(&self, queue: QueueId, from: Place<'_>, to: Place<'_>) -> Result<()> {
-        let (source, here, shape) = self.place("copy", from)?;
-        let (target, there, there_shape) = self.place("copy", to)?;
-        if shape != there_shape {
-            return Err(self.misuse("copy", format!("{:?} and {:?} have different shapes", from.region, to.region)));
-        }
-        if shape.contains(&0) {
-            return Ok(());
-        }
-        let lane = self.lane(queue)?;
-        let event = match lane.queue.copy((&source.memory, here), (&target.memory, there), shape) {
-            // The test for overlap that the standard suggests mistakes some boxes of one buffer that interlock for
-            // boxes that overlap.
-            Err(Failure { code: CL_MEM_COPY_OVERLAP, .. }) => {
-                self.copy_by_detour(&lane, (&source, here), (&target, there), shape)
-            }
-            other => other,
-        };
-        let event = event.map_err(|failure| self.driver(failure))?;
-        lane.track("clEnqueueCopyBufferRect", event, None).map_err(|failure| self.driver(failure))
+        self.copy_within(("copy", queue), from, self, to)
     }
 
     fn load(&self, kernel: &'static KernelDesc) -> Result<KernelId> {
@@ -371,7 +400,7 @@ impl Device for OpenClDevice {
             return Ok(KernelId(number as u32));
         }
         let context = &self.platform.context;
-        let how = (self.form, self.entry);
+        let how = (self.how.form, self.how.entry);
         let loaded = program::load(context, self.device, &self.facts, how, kernel, |failure| self.driver(failure))?;
         kernels.push(Entrance { kernel, loaded: Arc::new(Mutex::new(loaded)) });
         Ok(KernelId((kernels.len() - 1) as u32))
@@ -402,34 +431,16 @@ impl Device for OpenClDevice {
         // buffers hold.
         let event = unsafe { lane.queue.launch(&loaded.kernel, grid.global(), grid.local()) };
         let event = event.map_err(|failure| self.driver(failure))?;
-        lane.track("clEnqueueNDRangeKernel", event, None).map_err(|failure| self.driver(failure))
+        lane.track("clEnqueueNDRangeKernel", event, Kept::Nothing).map_err(|failure| self.driver(failure))
     }
 
     fn signal(&self, queue: QueueId) -> Result<EventId> {
-        let lane = self.lane(queue)?;
-        let marker = lane.queue.marker().map_err(|failure| self.driver(failure))?;
-        // An event of a queue that isn't flushed may never happen.
-        lane.queue.flush().map_err(|failure| self.driver(failure))?;
-        let mut events = locked(&self.events);
-        events.pending.retain(|_, event| !matches!(event.finished("clEnqueueMarkerWithWaitList"), Ok(true)));
-        events.last += 1;
-        let number = events.last;
-        events.pending.insert(number, Arc::new(marker));
-        Ok(EventId(number))
+        let moment = self.lane(queue)?.moment().map_err(|failure| self.driver(failure))?;
+        Ok(locked(&self.moments).add(moment))
     }
 
     fn wait(&self, queue: QueueId, event: EventId) -> Result<()> {
-        let events = locked(&self.events);
-        if event.0 == 0 || event.0 > events.last {
-            return Err(self.misuse("wait", format!("there is no event {}", event.0)));
-        }
-        let Some(pending) = events.pending.get(&event.0).cloned() else {
-            return Ok(());
-        };
-        drop(events);
-        let lane = self.lane(queue)?;
-        let barrier = lane.queue.wait_for(&pending).map_err(|failure| self.driver(failure))?;
-        lane.track("clEnqueueBarrierWithWaitList", barrier, None).map_err(|failure| self.driver(failure))
+        self.wait_for_event("wait", queue, (self, event))
     }
 
     fn finish(&self, queue: QueueId) -> Result<()> {
@@ -438,11 +449,77 @@ impl Device for OpenClDevice {
     }
 
     fn synchronize(&self, event: EventId) -> Result<()> {
-        let Some(pending) = locked(&self.events).pending.get(&event.0).cloned() else { return Ok(()) };
-        pending.wait().map_err(|failure| self.driver(failure))
+        if let Some(moment) = self.pending("synchronize", event)? {
+            return moment.reach().map_err(|failure| self.driver(failure));
+        }
+        // It has happened and is forgotten, and with it the name of its queue.
+        let lanes: Vec<_> = locked(&self.queues).values().cloned().collect();
+        lanes.iter().find_map(|lane| lane.failure()).map_or(Ok(()), |failure| Err(self.driver(failure)))
     }
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+
+    fn awaits(&self, other: &dyn Device) -> bool {
+        Self::peer(other).is_some_and(|other| self.shares_context(other))
+    }
+
+    fn wait_for_peer(&self, queue: QueueId, other: &dyn Device, event: EventId) -> Result<()> {
+        match Self::peer(other) {
+            Some(peer) if self.shares_context(peer) => self.wait_for_event("wait_for_peer", queue, (peer, event)),
+            _ => other.synchronize(event),
+        }
+    }
+
+    fn reaches(&self, other: &dyn Device) -> Result<(), String> {
+        self.reach(other).map(|_| ())
+    }
+
+    fn copy_to_peer(&self, queue: QueueId, from: Place<'_>, other: &dyn Device, to: Place<'_>) -> Result<()> {
+        let other = self.reach(other).map_err(|reason| self.misuse("copy_to_peer", reason))?;
+        self.copy_within(("copy_to_peer", queue), from, other, to)
+    }
+
+    fn staging(&self, bytes: usize) -> Result<Arc<Staging>> {
+        // Nothing can't be mapped; and where the driver has no memory to its liking any other will do.
+        let pinned = if bytes == 0 { None } else { pinned(&self.platform, self.device, bytes).ok() };
+        Ok(Arc::new(pinned.unwrap_or_else(|| Staging::pageable(bytes))))
+    }
+
+    fn download(&self, queue: QueueId, from: Place<'_>, to: &Arc<Staging>, at: usize) -> Result<()> {
+        let (buffer, rect, shape) = self.place("download", from)?;
+        let part = to.part(at, shape.iter().product()).ok_or_else(|| outside(self, "download"))?;
+        if part.is_empty() {
+            return Ok(());
+        }
+        let lane = self.lane(queue)?;
+        // SAFETY: the part has the bytes of the box, `track` keeps the memory until the event, and the plan lets nobody
+        // use the part before.
+        let event = unsafe { lane.queue.read(&buffer.memory, rect, shape, part.cast(), false) };
+        let event = event.map_err(|failure| self.driver(failure))?;
+        let kept = Kept::Staging(to.clone());
+        lane.track("clEnqueueReadBufferRect", event, kept).map_err(|failure| self.driver(failure))
+    }
+
+    fn upload(&self, queue: QueueId, from: &Arc<Staging>, at: usize, to: Place<'_>) -> Result<()> {
+        let (buffer, rect, shape) = self.place("upload", to)?;
+        let part = from.part(at, shape.iter().product()).ok_or_else(|| outside(self, "upload"))?;
+        if part.is_empty() {
+            return Ok(());
+        }
+        let lane = self.lane(queue)?;
+        // SAFETY: the part has the bytes of the box, `track` keeps the memory until the event, and the plan lets nobody
+        // write to the part before.
+        let event = unsafe { lane.queue.write(&buffer.memory, rect, shape, part.cast::<u8>().cast_const(), false) };
+        let event = event.map_err(|failure| self.driver(failure))?;
+        let kept = Kept::Staging(from.clone());
+        lane.track("clEnqueueWriteBufferRect", event, kept).map_err(|failure| self.driver(failure))
+    }
+
+    fn span(&self, event: EventId) -> Result<Option<Span>> {
+        let Some(times) = locked(&self.moments).times(event) else { return Ok(None) };
+        let span = times.and_then(|times| Ok(self.align()?.span(times)));
+        span.map(Some).map_err(|failure| self.driver(failure))
     }
 }

@@ -1,6 +1,6 @@
 //! Which platforms and devices there are, as plain data, and why others are not.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use opencl3::device::{
     CL_DEVICE_AVAILABLE, CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_DOUBLE_FP_CONFIG, CL_DEVICE_GLOBAL_MEM_SIZE,
@@ -13,6 +13,7 @@ use opencl3::error_codes::{CL_DEVICE_NOT_FOUND, CL_PLATFORM_NOT_FOUND_KHR, DLOPE
 use opencl3::platform::platform::{CL_PLATFORM_NAME, CL_PLATFORM_VERSION, get_platform_data, get_platform_ids};
 
 use super::call::{Called, DeviceId, Failure, PlatformId, named, text};
+use super::locked;
 use super::mapping::Limits;
 use crate::backend::{DeviceInfo, DeviceKind};
 
@@ -73,6 +74,13 @@ impl Facts {
     }
 }
 
+impl DeviceId {
+    /// The number of its compute units.
+    pub(super) fn units(self) -> Called<u32> {
+        Ok(device_number(self, CL_DEVICE_MAX_COMPUTE_UNITS)? as u32)
+    }
+}
+
 /// A device that was found.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
@@ -127,13 +135,16 @@ impl Absent {
     }
 }
 
-/// All devices of all platforms, in the platforms' order, and why others are absent.
-///
-/// One thread at a time: drivers set themselves up at the first question, and PoCL has been seen to crash when several
-/// threads asked it at once.
-pub(super) fn discover() -> (Vec<Found>, Vec<Absent>) {
+/// Lets one thread at a time find and split devices: drivers set themselves up at the first question, and PoCL has been
+/// seen to crash when several threads asked it at once.
+pub(super) fn alone() -> MutexGuard<'static, ()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    locked(&ONE_AT_A_TIME)
+}
+
+/// All devices of all platforms, in the platforms' order, and why others are absent.
+pub(super) fn discover() -> (Vec<Found>, Vec<Absent>) {
+    let _alone = alone();
     let (mut found, mut absent) = (Vec::new(), Vec::new());
     match named("clGetPlatformIDs", get_platform_ids()) {
         Ok(platforms) if platforms.is_empty() => absent.push(Absent::NoPlatform),
@@ -208,7 +219,7 @@ fn facts(platform: PlatformId, platform_name: &str, device: DeviceId, ordinal: u
         notes: Vec::new(),
         kind: if is_cpu { DeviceKind::Cpu } else { DeviceKind::Gpu },
         fp64,
-        units: device_number(device, CL_DEVICE_MAX_COMPUTE_UNITS)? as u32,
+        units: device.units()?,
         memory_bytes: device_number(device, CL_DEVICE_GLOBAL_MEM_SIZE)?,
     };
     let mut facts = Facts {

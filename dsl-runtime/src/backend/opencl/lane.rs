@@ -1,10 +1,11 @@
-//! A queue that knows what is under way in it: it keeps the data of writes alive and remembers what failed.
+//! A queue that knows what is under way in it: it keeps the data of transfers alive and remembers what failed.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::call::{Called, Event, Failure, Queue};
 use super::locked;
+use crate::backend::Staging;
 
 /// A queue and what is under way in it.
 pub(super) struct Lane {
@@ -16,20 +17,47 @@ pub(super) struct Lane {
 struct LaneState {
     under_way: VecDeque<Command>,
     failed: Option<Failure>,
+    /// How many commands were enqueued so far.
+    issued: u64,
+    /// The event of the last one.
+    newest: Option<Arc<Event>>,
+    /// The event of the last one that did something, rather than wait.
+    work: Option<Arc<Event>>,
 }
 
 /// An enqueued command.
 struct Command {
     call: &'static str,
-    event: Event,
-    /// The data of a write, which OpenCL reads whenever it likes before the event.
-    staged: Option<Box<[u8]>>,
+    event: Arc<Event>,
+    data: Kept,
+}
+
+/// What a command needs until its event, as OpenCL uses it whenever it likes before.
+#[expect(dead_code, reason = "data is held for the driver, not read")]
+pub(super) enum Kept {
+    /// Nothing.
+    Nothing,
+    /// A copy of the data of a write.
+    Copy(Box<[u8]>),
+    /// Staging memory.
+    Staging(Arc<Staging>),
+}
+
+/// A moment in a lane.
+pub(super) struct Moment {
+    lane: Arc<Lane>,
+    /// How many commands were enqueued before.
+    issued: u64,
+    /// The event of the last of them: the queue runs in order, so all have happened when it has.
+    pub(super) event: Arc<Event>,
+    /// The event of the last of them that did something.
+    pub(super) work: Option<Arc<Event>>,
 }
 
 impl Command {
-    /// Leaks the data of a command that went wrong: whether the driver still reads it is unknown.
+    /// Leaks the data of a command that went wrong: whether the driver still uses it is unknown.
     fn abandon(self) {
-        std::mem::forget(self.staged);
+        std::mem::forget(self.data);
     }
 }
 
@@ -47,6 +75,15 @@ impl LaneState {
             }
         }
     }
+
+    fn add(&mut self, call: &'static str, event: Event, data: Kept) -> Arc<Event> {
+        let event = Arc::new(event);
+        self.issued += 1;
+        self.newest = Some(event.clone());
+        self.under_way.push_back(Command { call, event: event.clone(), data });
+        self.sweep();
+        event
+    }
 }
 
 impl Lane {
@@ -56,22 +93,72 @@ impl Lane {
     }
 
     /// Starts what was just enqueued and remembers it, with the data that it still needs.
-    pub(super) fn track(&self, call: &'static str, event: Event, staged: Option<Box<[u8]>>) -> Called<()> {
+    pub(super) fn track(&self, call: &'static str, event: Event, data: Kept) -> Called<()> {
         {
             let mut state = locked(&self.state);
-            state.under_way.push_back(Command { call, event, staged });
-            state.sweep();
+            state.work = Some(state.add(call, event, data));
         }
-        // Without this a driver may keep commands back until the host blocks, and nothing would overlap.
+        // Without this a driver may keep commands back until the host blocks, and nothing would overlap; and what
+        // other queues wait for must have been flushed (OpenCL 1.2, section 5.13).
         self.queue.flush()
+    }
+
+    /// What is enqueued from now on starts after `event`, of any queue of the context.
+    pub(super) fn wait_for(&self, event: &Event) -> Called<()> {
+        let barrier = self.queue.wait_for(event)?;
+        locked(&self.state).add("clEnqueueBarrierWithWaitList", barrier, Kept::Nothing);
+        self.queue.flush()
+    }
+
+    /// The moment after all that was enqueued so far.
+    pub(super) fn moment(self: &Arc<Self>) -> Called<Moment> {
+        let mut state = locked(&self.state);
+        let event = match state.newest.clone() {
+            Some(event) => event,
+            None => {
+                let marker = self.queue.marker()?;
+                self.queue.flush()?;
+                state.add("clEnqueueMarkerWithWaitList", marker, Kept::Nothing)
+            }
+        };
+        Ok(Moment { lane: self.clone(), issued: state.issued, event, work: state.work.clone() })
     }
 
     /// Waits for everything; the first failure since the last time, if there was one.
     pub(super) fn finish(&self) -> Called<()> {
         let finished = self.queue.finish();
+        self.failure().map_or(finished, Err)
+    }
+
+    /// The first failure among the commands that have ended since the last time it was asked for.
+    pub(super) fn failure(&self) -> Option<Failure> {
         let mut state = locked(&self.state);
         state.sweep();
-        state.failed.take().map_or(finished, Err)
+        state.failed.take()
+    }
+}
+
+impl Moment {
+    /// Waits for the moment; the first failure in its queue since the last time, if there was one.
+    pub(super) fn reach(&self) -> Called<()> {
+        // Some CPU runtimes let a thread in clFinish help with the work, and one that waits for an event only watch.
+        let is_last = locked(&self.lane.state).issued == self.issued;
+        let reached = if is_last { self.lane.queue.finish() } else { self.event.wait() };
+        self.lane.failure().map_or(reached, Err)
+    }
+
+    /// Whether it has happened, well or not. When it has, what the commands before it wrote is there for all.
+    pub(super) fn has_happened(&self) -> bool {
+        match self.event.finished("") {
+            Ok(false) => false,
+            // To ask for the state of an event is no point of synchronisation (OpenCL 1.2, section 5.9), but to wait is.
+            Ok(true) => {
+                let _ = self.event.wait();
+                true
+            }
+            // The lane finds the failure too and keeps it.
+            Err(_) => true,
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! OpenCL devices, reached through the library that the system's vendors install; nothing is linked.
 //!
-//! `discover` lists platforms and devices as plain data, `mapping` decides how points become work-items, `program`
-//! builds kernels,
-//! `device` runs them with the help of `arguments` and `lane`, and `call` holds every call that acts.
+//! `discover` lists platforms and devices as plain data, `shared` splits devices and gives those of a platform one
+//! context, `mapping` decides how points become work-items, `program` builds kernels, `device` runs them with the help of
+//! `arguments`, `lane`, `moments`, `pinned` and `peer`, and `call` holds every call that acts.
 
 mod arguments;
 mod call;
@@ -10,7 +10,11 @@ mod device;
 mod discover;
 mod lane;
 mod mapping;
+mod moments;
+mod peer;
+mod pinned;
 mod program;
+mod shared;
 #[cfg(test)]
 mod tests;
 
@@ -56,13 +60,14 @@ impl Backend for OpenCl {
             OpenClForm::Source | OpenClForm::SpirV => options.opencl_form,
         };
         let (all, _) = discover::discover();
-        let open = |&ordinal: &u32| -> Result<Box<dyn Device>> {
-            let Some(found) = all.iter().find(|found| found.facts.info.ordinal == ordinal) else {
-                return super::listed(self, ordinal).and_then(|info| Err(came_and_went(&info.to_string())));
-            };
-            Ok(Box::new(device::OpenClDevice::open(found, &all, form, None)?))
+        let listed = |&ordinal: &u32| match all.iter().find(|found| found.facts.info.ordinal == ordinal) {
+            Some(found) => Ok(found),
+            None => super::listed(self, ordinal).and_then(|info| Err(came_and_went(&info.to_string()))),
         };
-        ordinals.iter().map(open).collect()
+        let found: Vec<_> = ordinals.iter().map(listed).collect::<Result<_>>()?;
+        let how = device::How { form, entry: None, trace: options.trace };
+        let devices = device::OpenClDevice::open(&found, &all, how)?;
+        Ok(devices.into_iter().map(|device| Box::new(device) as Box<dyn Device>).collect())
     }
 }
 

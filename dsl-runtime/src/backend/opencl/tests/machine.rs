@@ -1,5 +1,6 @@
 //! Machines without OpenCL, with broken libraries, with several devices, and with a simulated one.
 
+use super::several::{check_exchange, check_rally};
 use super::*;
 
 #[test]
@@ -52,13 +53,14 @@ fn listing_never_panics() {
 
 /// What [`listing_never_panics`] prints in a process of its own.
 fn listing_in(set: impl FnOnce(&mut Command)) -> String {
-    run_again("listing_never_panics", set)
+    run_again("machine::listing_never_panics", set)
 }
 
-/// What a test of this file prints in a process of its own.
-fn run_again(test: &str, set: impl FnOnce(&mut Command)) -> String {
+/// What a test of `tests`, named by its file and itself, prints in a process of its own.
+pub(super) fn run_again(test: &str, set: impl FnOnce(&mut Command)) -> String {
     let mut command = Command::new(env::current_exe().unwrap());
-    let name = format!("{}::{test}", module_path!().split_once("::").unwrap().1);
+    let module = module_path!().split_once("::").unwrap().1;
+    let name = format!("{}::{test}", module.rsplit_once("::").unwrap().0);
     command.args(["--exact", &name, "--nocapture"]);
     set(&mut command);
     let output = command.output().unwrap();
@@ -118,7 +120,7 @@ fn one_platform_with_several_devices_lists_and_runs_them_all() {
     if platform("pocl", "Portable Computing Language").is_none() {
         return;
     }
-    let text = run_again("every_device_of_the_first_platform_computes", |command| {
+    let text = run_again("machine::every_device_of_the_first_platform_computes", |command| {
         command.env("POCL_DEVICES", "pthread basic pthread");
     });
     assert_eq!(text.matches("computed on").count(), 3, "{text}");
@@ -134,6 +136,7 @@ fn every_device_of_the_first_platform_computes() {
         assert!(device.shares_context(&devices[0]));
         let kernel = device.load(&HEAT).unwrap();
         check_heat(device, kernel, [17, 5, 3], false);
+        check_exchange(device, &devices[0]);
         println!("computed on {}", device.summary());
     }
 }
@@ -147,11 +150,12 @@ fn oclgrind_finds_nothing() {
     };
     let folder = Folder::new("oclgrind");
     let log = folder.0.join("log");
-    let text = run_again("heat_is_clean_on_a_simulated_device", |command| {
+    let text = run_again("machine::heat_is_clean_on_a_simulated_device", |command| {
         let checks = ["OCLGRIND_CHECK_API", "OCLGRIND_DATA_RACES"].map(|name| (name, "1"));
         command.env("OCL_ICD_VENDORS", icd).env_remove("OPENCL_DYLIB_PATH").env("OCLGRIND_LOG", &log).envs(checks);
     });
     assert!(text.contains("computed on opencl (Oclgrind Simulator"), "{text}");
+    assert!(text.contains("exchanged on"), "{text}");
     let found = fs::read_to_string(&log).unwrap_or_default();
     assert!(found.trim().is_empty(), "{found}");
 }
@@ -172,5 +176,12 @@ fn heat_is_clean_on_a_simulated_device() {
             device.finish(QueueId(1)).unwrap();
             println!("computed on {}", device.summary());
         }
+        // A simulator isn't split.
+        let devices = open_parts(found, &all, 2, false);
+        assert!(devices[1].summary().contains("as it can't be split"), "{}", devices[1].summary());
+        check_rally(&devices[0], &devices[1], 3, 5, None);
+        let staging = devices[0].staging(2 * 5 * 8 + 8).unwrap();
+        check_rally(&devices[0], &devices[1], 3, 5, Some(&staging));
+        println!("exchanged on {}", devices[1].summary());
     }
 }

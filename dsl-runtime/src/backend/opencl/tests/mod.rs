@@ -7,6 +7,7 @@ mod folds;
 mod limits;
 mod machine;
 mod numerics;
+mod several;
 mod transfers;
 mod types;
 
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use super::device::OpenClDevice;
+use super::device::{How, OpenClDevice};
 use super::discover::{Facts, Found, discover};
 use super::mapping::Entry;
 use super::program;
@@ -349,5 +350,11 @@ const SIZES: [[usize; 3]; 9] =
     [[1, 1, 1], [1, 7, 13], [17, 1, 5], [31, 33, 1], [2, 3, 97], [64, 4, 3], [65, 5, 4], [63, 3, 5], [257, 37, 3]];
 
 fn open(found: &Found, all: &[Found], form: OpenClForm, entry: Option<Entry>) -> OpenClDevice {
-    OpenClDevice::open(found, all, form, entry).unwrap()
+    let how = How { form, entry, trace: false };
+    OpenClDevice::open(&[found], all, how).unwrap().pop().unwrap()
+}
+
+/// A device opened several times at once, for OpenCL C.
+fn open_parts(found: &Found, all: &[Found], count: usize, trace: bool) -> Vec<OpenClDevice> {
+    OpenClDevice::open(&vec![found; count], all, How { form: OpenClForm::Source, trace, entry: None }).unwrap()
 }
