@@ -317,7 +317,7 @@ impl Step {
         let shapes = shared.state()?.shapes.clone();
         let ghosts = schedule::ghosts(&stages, &shapes)?;
         let plan = schedule::plan(&stages, &shapes, &ghosts);
-        let program = Program::new(plan, functions, &shared.devices, shared.origins())?;
+        let program = Program::new(plan, functions, &shared.devices, shared.origins(), shared.issue)?;
         shared.surround(&ghosts, &schedule::groups(&stages))?;
         shared.double(&schedule::double_buffered(&stages))?;
         let number = {
