@@ -30,14 +30,14 @@ pub(super) enum Ended {
 
 /// Why a thread has left.
 enum Left {
-    Failed(Failure),
+    Failed(Box<Failure>),
     /// Another one has failed.
     Told,
 }
 
 impl From<Failure> for Left {
     fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
+        Self::Failed(Box::new(failure))
     }
 }
 
