@@ -404,6 +404,37 @@ pub enum Error {
         /// What the driver said.
         message: String,
     },
+    /// A device failed while a step was done.
+    #[error(
+        "the call `{call}` of device {number} ({device}) failed in step {step}: {source}; {}",
+        Restart(checkpoint.as_ref())
+    )]
+    InStep {
+        /// The step of the simulation, counted from 1, in which the failure was noticed: devices work behind the program that
+        /// tells them what to do.
+        step: u64,
+        /// The device.
+        device: String,
+        /// Its number in the simulation.
+        number: usize,
+        /// What it was told.
+        call: &'static str,
+        /// The checkpoint that was written last.
+        checkpoint: Option<LastCheckpoint>,
+        /// The failure.
+        #[source]
+        source: Box<Error>,
+    },
+    /// A plan copies from a device straight to another one that it doesn't reach.
+    #[error("{from} can't copy to {to}: {reason}; use an exchange through the host")]
+    Unreachable {
+        /// The device that has the cells.
+        from: String,
+        /// The device that is to get them.
+        to: String,
+        /// Why it can't.
+        reason: String,
+    },
     /// The operating system refused something.
     #[error("{call} failed: {source}")]
     System {
@@ -502,6 +533,16 @@ pub enum Error {
         /// The checkpoint that was written last.
         checkpoint: Option<LastCheckpoint>,
     },
+}
+
+impl Error {
+    /// The failure itself, without the step in which it was noticed.
+    pub fn cause(&self) -> &Self {
+        match self {
+            Self::InStep { source, .. } => source.cause(),
+            other => other,
+        }
+    }
 }
 
 /// A checkpoint that is complete.

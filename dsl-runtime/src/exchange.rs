@@ -54,6 +54,10 @@ impl Exchange {
         Self::Auto,
     ];
 
+    /// Those that exchange halos in every step, for [`Auto`](Self::Auto) to choose from; of equally cheap ones the first.
+    pub(crate) const ONE_STEP: [Self; 5] =
+        [Self::Neighbour, Self::PeerToPeer, Self::Threaded, Self::Streamed, Self::Synchronous];
+
     /// The most steps between exchanges.
     pub const MOST_STEPS: u32 = 64;
 

@@ -83,7 +83,7 @@ pub struct DeviceMemory {
 }
 
 impl Explanation {
-    pub(crate) fn new(shared: &Shared, stages: &[Stage], plan: &Plan) -> Self {
+    pub(crate) fn new(shared: &Shared, stages: &[Stage], exchange: Exchange, plan: &Plan) -> Self {
         // Inside a step nothing is known of the simulation.
         let state = shared.state().ok();
         let (fields, scalars) = state.as_ref().map(|state| state.names()).unwrap_or_default();
@@ -126,7 +126,7 @@ impl Explanation {
         Self {
             grid: shared.extent.cells(),
             devices: shared.devices.iter().map(|device| device.summary()).collect(),
-            exchange: shared.exchange,
+            exchange,
             halos,
             boundaries,
             vendor_functions: vendor_functions.collect(),

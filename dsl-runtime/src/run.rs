@@ -96,7 +96,7 @@ impl<'a> Run<'a> {
     /// Does the steps.
     pub fn finish(mut self) -> Result<Report> {
         let (simulation, step, steps) = (self.simulation, self.step, self.steps);
-        let (shared, program) = (&simulation.shared, step.program());
+        let (shared, plan) = (&simulation.shared, step.plan());
         if step.simulation() != shared.id {
             return Err(Error::Foreign { what: "the step of", name: step.kernels().join(", ") });
         }
@@ -105,12 +105,12 @@ impl<'a> Run<'a> {
         let (mut done, mut elapsed, mut ahead) = (0, Duration::ZERO, 1);
         while done < steps {
             let count = self.next_stop(done, steps.min(done + ahead)) - done;
-            let time = shared.advance(program, step.number(), count)?;
+            let time = shared.advance(step.programs(), step.number(), count)?;
             done += count;
             elapsed += time;
             let each = time.as_secs_f64() / count as f64;
             ahead = ((PROGRESS_SECONDS / each) as u64).clamp(1, MOST_STEPS_AHEAD);
-            let points_per_second = per_second(program.plan.points * done, elapsed.as_secs_f64());
+            let points_per_second = per_second(plan.points * done, elapsed.as_secs_f64());
             let progress = Progress { done, steps, elapsed, points_per_second };
             if let Some(bar) = &bar {
                 bar.show(&progress);
@@ -126,10 +126,10 @@ impl<'a> Run<'a> {
             grid: simulation.cells(),
             steps: done,
             devices: simulation.devices(),
-            exchange: shared.exchange,
+            exchange: step.exchange(),
             seconds: elapsed.as_secs_f64(),
-            points: program.plan.points * done,
-            bytes: program.plan.bytes * done,
+            points: plan.points * done,
+            bytes: plan.bytes * done,
             copy_bandwidth: if done > 0 { shared.copy_bandwidth()? } else { None },
         })
     }

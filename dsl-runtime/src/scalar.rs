@@ -219,4 +219,4 @@ tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
 tuple!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
 
 /// A function of scalars: from the number of the step and the bits of its arguments to the bits of its result.
-pub(crate) type Function = Box<dyn Fn(u64, &[u64]) -> u64 + Send + Sync>;
+pub(crate) type Function = Arc<dyn Fn(u64, &[u64]) -> u64 + Send + Sync>;

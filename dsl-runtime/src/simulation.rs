@@ -1,6 +1,7 @@
 //! Simulations: a grid, the devices that it lives on, its fields and the runs of its steps.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,6 +12,7 @@ use crate::devices;
 use crate::element::{Element, Primitive};
 use crate::error::{Error, Result};
 use crate::exchange::Exchange;
+use crate::execute::{Issue, Trace};
 use crate::field::{Axes, Field, FieldX, FieldXY, FieldXZ, FieldY, FieldYZ, FieldZ};
 use crate::geometry::Extent;
 use crate::kernel;
@@ -43,6 +45,12 @@ pub(crate) struct Shared {
     /// Where cell (0, 0, 0) lies, for output.
     pub(crate) corner: [f64; 3],
     measures_bandwidth: bool,
+    /// Whether halo cells are made worthless before they are exchanged.
+    pub(crate) paranoid: bool,
+    /// Who issues what devices do.
+    pub(crate) issue: Issue,
+    /// What devices did and when, if somebody wants to know.
+    pub(crate) trace: Option<Trace>,
     pub(crate) guarded: Guarded,
 }
 
@@ -57,6 +65,7 @@ pub struct Builder {
     corner: [f64; 3],
     measures_bandwidth: bool,
     division: Division,
+    paranoid: bool,
 }
 
 impl Builder {
@@ -136,6 +145,12 @@ impl Builder {
         self
     }
 
+    /// Whether runs note what is done when, for [`Simulation::write_trace`]; not by default, because it takes time.
+    pub fn trace(mut self, trace: bool) -> Self {
+        self.options.trace = trace;
+        self
+    }
+
     /// Opens the devices.
     pub fn build(self) -> Result<Simulation> {
         let devices = devices::find(&self.devices, &kernel::registry())?.open(&self.options)?;
@@ -149,6 +164,9 @@ impl Builder {
         let extent = Extent::new(self.cells)?;
         let shares = shares(&self.division, &devices)?;
         let owned = partition(extent, &shares)?;
+        // Work that is put off is done by whoever waits for it, so there must be nobody else.
+        let issue = if self.options.order == Order::Eager { Issue::Lanes } else { Issue::InOrder };
+        let trace = self.options.trace.then(|| Trace::new(&devices));
         let shared = Shared {
             id: COUNT.fetch_add(1, Ordering::Relaxed),
             extent,
@@ -158,6 +176,9 @@ impl Builder {
             spacing: self.spacing,
             corner: self.corner,
             measures_bandwidth: self.measures_bandwidth,
+            paranoid: self.paranoid,
+            issue,
+            trace,
             guarded: Guarded::default(),
         };
         Ok(Simulation { shared: Arc::new(shared) })
@@ -176,6 +197,7 @@ impl Simulation {
             corner: [0.0; 3],
             measures_bandwidth: true,
             division: Division::Even,
+            paranoid: false,
         }
     }
 
@@ -197,6 +219,18 @@ impl Simulation {
     /// Whether a device is a GPU.
     pub fn uses_gpu(&self) -> bool {
         self.shared.devices.iter().any(|device| device.info().kind == DeviceKind::Gpu)
+    }
+
+    /// Writes what all runs so far did when as a trace in JSON, which Chrome (`chrome://tracing`) and Perfetto show: a row for
+    /// each queue of a device and one for each thread that tells the devices what to do. The simulation must have been
+    /// built with [`Builder::trace`].
+    pub fn write_trace(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let not_asked = || Error::Write {
+            path: path.into(),
+            reason: "nothing was traced: build the simulation with `.trace(true)`".into(),
+        };
+        self.shared.trace.as_ref().ok_or_else(not_asked)?.write(path)
     }
 
     /// The exchange strategy.

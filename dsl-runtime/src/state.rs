@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::backend::{Device, Place, QueueId};
 use crate::boundary::{Faces, Widths};
 use crate::element::Element;
 use crate::error::{Error, LastCheckpoint, Result};
-use crate::execute::{Memory, Program, World, allocate};
+use crate::execute::{Memory, Program, Tracing, World, allocate, this_thread};
 use crate::geometry::{Box3, Patches};
 use crate::kernel::ScalarType;
 use crate::layout::{Layout, ROWS, Strides};
@@ -73,15 +74,8 @@ pub(crate) struct RecordFacts {
 #[derive(Default)]
 pub(crate) struct Guarded {
     state: Mutex<State>,
-    /// The number of the thread that is inside a step; 0 for none.
+    /// The number of the thread that is inside a step, and of those that work for it; 0 for none.
     stepping: AtomicU64,
-}
-
-/// A number for the calling thread that no other one has.
-fn this_thread() -> u64 {
-    static COUNT: AtomicU64 = AtomicU64::new(1);
-    thread_local!(static NUMBER: u64 = COUNT.fetch_add(1, Ordering::Relaxed));
-    NUMBER.with(|number| *number)
 }
 
 /// Ends the note of the stepping thread, even when a closure of the user panics.
@@ -471,9 +465,23 @@ impl Shared {
         Ok(())
     }
 
-    /// Does `count` steps and waits for their end; the step is the simulation's number `number`. Gives the time
-    /// that the devices took.
-    pub(crate) fn advance(&self, program: &Program, number: usize, count: u64) -> Result<std::time::Duration> {
+    /// Does `steps` steps and waits for the end; the step is the simulation's number `number`. `programs` are those of
+    /// [`Step::programs`](crate::step::Step::programs). Gives the time that the devices took.
+    pub(crate) fn advance(&self, programs: &[Program], number: usize, steps: u64) -> Result<Duration> {
+        let (mut left, mut time) = (steps, Duration::ZERO);
+        for program in programs {
+            let each = program.plan.steps.max(1);
+            time += self.run(program, number, left / each)?;
+            left %= each;
+        }
+        Ok(time)
+    }
+
+    /// Runs a program `runs` times and waits for the end.
+    fn run(&self, program: &Program, number: usize, runs: u64) -> Result<Duration> {
+        if runs == 0 {
+            return Ok(Duration::ZERO);
+        }
         let mut state = self.state()?;
         state.check()?;
         self.prepare(&mut state, program)?;
@@ -483,27 +491,38 @@ impl Shared {
         self.guarded.stepping.store(this_thread(), Ordering::Relaxed);
         let stepping = Stepping(&self.guarded.stepping);
         let start = std::time::Instant::now();
-        let result = self.steps(&mut state, program, number, count).and_then(|()| program.finish(&self.devices));
+        let result = self.steps(&mut state, program, number, runs);
         let time = start.elapsed();
         drop(stepping);
-        result?;
+        result.map_err(|error| match error {
+            Error::InStep { step, device, number, call, source, .. } => {
+                Error::InStep { step, device, number, call, source, checkpoint: state.last_checkpoint.clone() }
+            }
+            other => other,
+        })?;
         state.stopped = None;
         state.follow(&program.plan.flows);
-        state.steps += count;
-        state.counts[number] += count;
+        let steps = runs * program.plan.steps;
+        state.steps += steps;
+        state.counts[number] += steps;
         Ok(time)
     }
 
-    fn steps(&self, state: &mut State, program: &Program, number: usize, count: u64) -> Result<()> {
-        let State { memory, values, written, counts, .. } = state;
-        let mut world =
-            World { devices: &self.devices, fields: memory, scalars: values, records: written, number: counts[number] };
-        program.before(&mut world)?;
-        for _ in 0..count {
-            program.step(&mut world)?;
-            world.number += 1;
-        }
-        Ok(())
+    fn steps(&self, state: &mut State, program: &Program, number: usize, runs: u64) -> Result<()> {
+        let names = self.trace.as_ref().map(|_| state.names());
+        let tracing = self.trace.as_ref().zip(names.as_ref());
+        let trace = tracing.map(|(trace, (fields, scalars))| Tracing { trace, fields, scalars });
+        let State { memory, values, written, counts, steps, .. } = state;
+        let mut world = World {
+            devices: &self.devices,
+            fields: memory,
+            scalars: values,
+            records: written,
+            number: counts[number],
+            steps: *steps,
+            trace,
+        };
+        program.run(&mut world, runs)
     }
 
     /// Makes what a plan presumes about second buffers true.

@@ -1,5 +1,6 @@
 //! Steps: stages that are recorded once and then run as often as wished.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use crate::call::{self, Call, Folds, New, Target, Targets};
 use crate::distribute::{Distributed, Setting, distribute};
 use crate::element::{Element, Primitive};
 use crate::error::{Error, Result};
+use crate::exchange::Exchange;
 use crate::execute::Program;
 use crate::explain::Explanation;
 use crate::field::Field;
@@ -17,12 +19,13 @@ use crate::halo::{ghosts, widest_range};
 use crate::kernel::{KernelDesc, ScalarType};
 use crate::partition::Split;
 use crate::persist;
-use crate::plan::{FieldId, ScalarId};
+use crate::plan::{FieldId, Plan, ScalarId};
+use crate::price::{Rates, seconds_per_step};
 use crate::record::{Points, Record};
 use crate::runs::Run;
 use crate::scalar::{Function, Inputs, IntoArgument, Scalar};
 use crate::schedule::{self, Output, Stage, Update};
-use crate::shape::Shape;
+use crate::shape::{Shape, wider};
 use crate::simulation::Shared;
 
 /// The stages of a step while it is being recorded.
@@ -66,7 +69,7 @@ impl Stages {
         inputs: I,
         function: impl Fn(I::Values) -> T + Send + Sync + 'static,
     ) {
-        self.record_function(scalar, &inputs, Box::new(move |_, bits| function(I::values(bits)).to_word()));
+        self.record_function(scalar, &inputs, Arc::new(move |_, bits| function(I::values(bits)).to_word()));
     }
 
     /// The value of a function of other scalars, as a new scalar.
@@ -84,7 +87,7 @@ impl Stages {
     /// before, 0 in the first one.
     pub fn each_step<T: Primitive>(&mut self, function: impl Fn(u64) -> T + Send + Sync + 'static) -> Scalar<T> {
         let scalar = self.scalar();
-        self.record_function(&scalar, &(), Box::new(move |step, _| function(step).to_word()));
+        self.record_function(&scalar, &(), Arc::new(move |step, _| function(step).to_word()));
         scalar
     }
 
@@ -305,7 +308,10 @@ struct Inner {
     /// Its number in the simulation.
     number: usize,
     stages: Vec<Stage>,
-    program: Program,
+    /// How halos are exchanged.
+    exchange: Exchange,
+    /// Those that do most steps in a run first; the last one does single steps.
+    programs: Vec<Program>,
 }
 
 impl Step {
@@ -322,16 +328,14 @@ impl Step {
         let shapes = shared.state()?.shapes.clone();
         let ghosts = schedule::ghosts(&stages, &shapes)?;
         let plan = schedule::plan(&stages, &shapes, &ghosts);
-        let setting = Setting {
-            shapes: &shapes,
-            split: &shared.split,
-            recipe: shared.exchange.recipe().unwrap_or_default(),
-            reaches: &|from, to| shared.devices[from].reaches(&*shared.devices[to]).is_ok(),
-            poisons: false,
-        };
-        let Distributed { plan, stored } = distribute(plan, &setting);
-        let program = Program::new(plan, functions, &shared.devices, shared.origins())?;
-        shared.surround(&widths(&shapes, &shared.split, &ghosts, &stored), &schedule::groups(&stages))?;
+        let (exchange, made) = plans(&shared, &plan, &shapes);
+        let stored = made.iter().map(|made| &made.stored);
+        let widths = stored.map(|stored| widths(&shapes, &shared.split, &ghosts, stored)).reduce(widest);
+        let mut programs = Vec::new();
+        for Distributed { plan, .. } in made {
+            programs.push(Program::new(plan, functions.clone(), &shared.devices, shared.origins(), shared.issue)?);
+        }
+        shared.surround(&widths.unwrap_or_default(), &schedule::groups(&stages))?;
         shared.double(&schedule::double_buffered(&stages))?;
         let number = {
             let mut state = shared.state()?;
@@ -339,16 +343,27 @@ impl Step {
             state.program = persist::program(state.program, &stages, &shapes);
             state.counts.len() - 1
         };
-        Ok(Self { inner: Arc::new(Inner { shared, number, stages, program }) })
+        Ok(Self { inner: Arc::new(Inner { shared, number, stages, exchange, programs }) })
     }
 
     /// What the step will do: halos with the lines that ask for them, the plan, memory. Nothing runs.
     pub fn explain(&self) -> Explanation {
-        Explanation::new(&self.inner.shared, &self.inner.stages, &self.inner.program.plan)
+        Explanation::new(&self.inner.shared, &self.inner.stages, self.inner.exchange, &self.inner.programs[0].plan)
     }
 
-    pub(crate) fn program(&self) -> &Program {
-        &self.inner.program
+    /// The programs, those that do most steps in a run first; the last one does single steps.
+    pub(crate) fn programs(&self) -> &[Program] {
+        &self.inner.programs
+    }
+
+    /// The plan of a single step.
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.inner.programs[self.inner.programs.len() - 1].plan
+    }
+
+    /// How halos are exchanged.
+    pub(crate) fn exchange(&self) -> Exchange {
+        self.inner.exchange
     }
 
     pub(crate) fn simulation(&self) -> u64 {
@@ -361,9 +376,60 @@ impl Step {
 
     /// The names of the kernels that update points, each once.
     pub(crate) fn kernels(&self) -> Vec<&'static str> {
-        let kernels = self.inner.program.plan.kernels.iter().filter(|kernel| !kernel.is_own());
+        let kernels = self.plan().kernels.iter().filter(|kernel| !kernel.is_own());
         kernels.map(|kernel| kernel.name).collect()
     }
+}
+
+/// The plans of a step with the strategy that was asked for, or with the cheapest: if it does several steps in a run, one
+/// for single steps too.
+fn plans(shared: &Shared, plan: &Plan, shapes: &[Shape]) -> (Exchange, Vec<Distributed>) {
+    let made = |exchange: Exchange| {
+        let setting = Setting {
+            shapes,
+            split: &shared.split,
+            recipe: exchange.recipe().unwrap_or_default(),
+            reaches: &|from, to| shared.devices[from].reaches(&*shared.devices[to]).is_ok(),
+            poisons: shared.paranoid,
+        };
+        distribute(plan.clone(), &setting)
+    };
+    if shared.devices.len() == 1 {
+        return (shared.exchange, vec![made(shared.exchange)]);
+    }
+    match shared.exchange {
+        Exchange::Deep(_) => (shared.exchange, vec![made(shared.exchange), made(Exchange::Neighbour)]),
+        Exchange::Auto => {
+            let rates: Vec<_> =
+                shared.devices.iter().map(|device| Rates::of(device.info(), shared.devices.len())).collect();
+            let priced = Exchange::ONE_STEP.map(|exchange| {
+                let made = made(exchange);
+                (seconds_per_step(&made.plan, shapes, &rates), exchange, made)
+            });
+            let cheapest = priced.into_iter().min_by(|(one, ..), (other, ..)| one.total_cmp(other));
+            let (_, exchange, made) = cheapest.expect("there are strategies");
+            (exchange, vec![made])
+        }
+        asked => (asked, vec![made(asked)]),
+    }
+}
+
+/// The larger widths of two.
+fn widest(
+    mut one: BTreeMap<FieldId, Vec<Widths>>,
+    other: BTreeMap<FieldId, Vec<Widths>>,
+) -> BTreeMap<FieldId, Vec<Widths>> {
+    for (field, other) in other {
+        match one.entry(field) {
+            Entry::Vacant(entry) => {
+                entry.insert(other);
+            }
+            Entry::Occupied(mut entry) => {
+                entry.get_mut().iter_mut().zip(other).for_each(|(one, other)| *one = wider(one, &other));
+            }
+        }
+    }
+    one
 }
 
 /// The ghost and halo cells that each device keeps of each field: beyond the faces of the grid those that boundaries

@@ -1,7 +1,9 @@
-//! Kernels written by hand for the tests of this crate; programs get theirs from `#[stencil]`.
+//! Kernels written by hand and devices made up for the tests of this crate.
 
+mod faulty;
 mod folds;
 mod mixed;
+mod notebook;
 
 use crate::backend::host::BoxArgs;
 use crate::backend::reference::{PointArgs, View};
@@ -14,8 +16,10 @@ use crate::layout::WHOLE;
 use crate::offset::{HERE, Offset, X, Y, Z};
 use crate::shape::Shape;
 
+pub(crate) use faulty::{Calls, Faulty, KINDS};
 pub(crate) use folds::{COPY, FOLDED, RELAX, SIZES, SPY, TALLY, check_parity, check_shift, run_folded};
 pub(crate) use mixed::{BUNDLE, CHECKED, MIXED, Nine, PLACES, mixed, run_mixed};
+pub(crate) use notebook::{notebooks, row};
 
 const NO_CODE: DeviceCode =
     DeviceCode { entry: "", rows_entry: "", cuda: "", ptx: None, hip: "", hip_objects: &[], opencl: "", spirv: &[] };

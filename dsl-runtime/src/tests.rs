@@ -308,7 +308,9 @@ fn after_a_failed_step_fields_are_not_handed_out() {
         let a = sim.field_from("a", |_: Point| -1.0).unwrap();
         let b = sim.field::<f64>("b").unwrap();
         let step = sim.step(|s| s.update(&b, Call::<f64>::new(&BROKEN, vec![a.reference()], Vec::new()))).unwrap();
-        assert!(matches!(sim.run(&step, 3), Err(Error::Panicked { .. })));
+        let error = sim.run(&step, 3).unwrap_err();
+        assert!(matches!(error, Error::InStep { step: 1, number: 0, call: "launch", .. }), "{error}");
+        assert!(matches!(error.cause(), Error::Panicked { .. }), "{error}");
         assert!(matches!(b.read(), Err(Error::Stopped { steps: 0, checkpoint: None })));
         assert!(matches!(sim.run(&step, 3), Err(Error::Stopped { steps: 0, checkpoint: None })));
     }

@@ -219,9 +219,9 @@ fn a_panic_in_the_users_arithmetic_is_an_error_with_the_point_and_what_others_do
         let to = [sim.field::<i32>("b").unwrap(), sim.field::<i32>("c").unwrap()];
         let call = Call::<[i32; 2]>::new(&CHECKED, vec![a.reference()], Vec::new());
         let step = sim.step(|s| s.update(&to, call)).unwrap();
-        match sim.run(&step, 2).unwrap_err() {
+        match sim.run(&step, 2).unwrap_err().cause() {
             Error::Panicked { device, place, message } => {
-                assert_eq!((&*device, &*place), ("reference (1 thread)", "`checked` at point (3, 1, 2)"));
+                assert_eq!((&**device, &**place), ("reference (1 thread)", "`checked` at point (3, 1, 2)"));
                 assert!(message.starts_with("attempt to") || message.starts_with("index"), "{message}");
                 assert!(message.ends_with(expected), "{message}");
             }

@@ -1,0 +1,51 @@
+//! Plans made by hand, run on devices that write down what they are told and on reference devices.
+
+mod cells;
+mod faults;
+mod orders;
+mod traces;
+
+use crate::backend::{Device, QueueId};
+use crate::error::Result;
+use crate::execute::{Memory, Program, World};
+use crate::plan::{Across, Action, Lane, Op, OpId};
+
+/// What a program changes.
+#[derive(Default)]
+struct Data {
+    fields: Vec<Memory>,
+    scalars: Vec<u64>,
+    records: Vec<Vec<u64>>,
+}
+
+impl Data {
+    fn world<'a>(&'a mut self, devices: &'a [Box<dyn Device>]) -> World<'a> {
+        let Self { fields, scalars, records } = self;
+        World { devices, fields, scalars, records, number: 0, steps: 0, trace: None }
+    }
+
+    fn run(&mut self, devices: &[Box<dyn Device>], program: &Program, runs: u64) -> Result<()> {
+        program.run(&mut self.world(devices), runs)
+    }
+}
+
+/// An operation of lane 0 that waits for nothing.
+fn op(action: Action, device: usize, queue: u32) -> Op {
+    Op { action, device, lane: Lane(0), queue: QueueId(queue), after: Vec::new(), across: Vec::new() }
+}
+
+impl Op {
+    fn by(self, lane: u32) -> Self {
+        Self { lane: Lane(lane), ..self }
+    }
+
+    fn after(mut self, ops: impl IntoIterator<Item = usize>) -> Self {
+        self.after.extend(ops.into_iter().map(OpId));
+        self
+    }
+
+    fn across(mut self, runs: usize, ops: impl IntoIterator<Item = usize>) -> Self {
+        self.across.extend(ops.into_iter().map(|op| Across { runs, op: OpId(op) }));
+        self
+    }
+}
