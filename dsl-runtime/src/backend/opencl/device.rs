@@ -462,7 +462,7 @@ impl Device for OpenClDevice {
     }
 
     fn awaits(&self, other: &dyn Device) -> bool {
-        Self::peer(other).is_some_and(|other| self.shares_context(other))
+        !self.facts.waits_on_host() && Self::peer(other).is_some_and(|other| self.shares_context(other))
     }
 
     fn wait_for_peer(&self, queue: QueueId, other: &dyn Device, event: EventId) -> Result<()> {

@@ -61,6 +61,15 @@ impl Facts {
         notes
     }
 
+    /// Whether its queues can't wait for events of other queues, so that the host must.
+    ///
+    /// PoCL's device without threads runs a command that waited in the thread whose command it waited for, which holds
+    /// the lock of the event and takes it again: PoCL 3.1 was seen to wait for itself for ever.
+    pub(super) fn waits_on_host(&self) -> bool {
+        let starts = |name: &&str| self.info.name.starts_with(*name);
+        self.info.platform.contains("Portable Computing Language") && ["basic", "cpu-minimal"].iter().any(starts)
+    }
+
     /// What the mapping of points to work-items depends on.
     pub(super) fn limits(&self) -> Limits {
         // Newer versions of PoCL take SPIR-V too, but compile it as they compile OpenCL C.

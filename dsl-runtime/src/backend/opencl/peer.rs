@@ -17,6 +17,9 @@ impl OpenClDevice {
         (other, event): (&OpenClDevice, EventId),
     ) -> Result<()> {
         let Some(moment) = other.pending(call, event)? else { return Ok(()) };
+        if self.facts.waits_on_host() {
+            return moment.reach().map_err(|failure| other.driver(failure));
+        }
         self.lane(queue)?.wait_for(&moment.event).map_err(|failure| self.driver(failure))
     }
 

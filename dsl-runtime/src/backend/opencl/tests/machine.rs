@@ -134,6 +134,7 @@ fn every_device_of_the_first_platform_computes() {
     let devices: Vec<_> = pocl.iter().map(|found| open(found, &all, OpenClForm::Auto, None)).collect();
     for device in &devices {
         assert!(device.shares_context(&devices[0]));
+        assert_eq!(device.awaits(&devices[0]), !device.info().name.starts_with("basic"));
         let kernel = device.load(&HEAT).unwrap();
         check_heat(device, kernel, [17, 5, 3], false);
         check_exchange(device, &devices[0]);
