@@ -104,7 +104,7 @@ impl FromStr for Exchange {
     /// Capitals, hyphens and underscores don't matter: `PeerToPeer` and `peer-to-peer` are the same. `deep:3`, or `Deep(3)`,
     /// exchanges every three steps.
     fn from_str(text: &str) -> Result<Self> {
-        let plain = |text: &str| text.replace(['-', '_', ')'], "").to_ascii_lowercase();
+        let plain = |text: &str| text.replace(['-', '_'], "").to_ascii_lowercase();
         let (name, steps) = text.split_once([':', '(']).map_or((text, None), |(name, steps)| (name, Some(steps)));
         let found = Self::ALL.into_iter().find(|exchange| plain(exchange.name()) == plain(name));
         let unknown = || {
@@ -114,7 +114,12 @@ impl FromStr for Exchange {
         match (found.ok_or_else(unknown)?, steps) {
             (found, None) => Ok(found),
             (Self::Deep(_), Some(steps)) => {
-                let steps = plain(steps).parse().ok().filter(|steps| (1..=Self::MOST_STEPS).contains(steps));
+                let steps = steps
+                    .trim_end_matches(')')
+                    .trim()
+                    .parse()
+                    .ok()
+                    .filter(|steps| (1..=Self::MOST_STEPS).contains(steps));
                 steps.map(Self::Deep).ok_or_else(unknown)
             }
             (_, Some(_)) => Err(unknown()),

@@ -107,7 +107,7 @@ impl Outcome {
             "grid": report.grid,
             "steps": report.steps,
             "devices": report.devices,
-            "exchange": report.exchange.name(),
+            "exchange": report.exchange.to_string(),
             "seconds": report.seconds,
             "points": report.points,
             "points_per_second": report.points_per_second(),
