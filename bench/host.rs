@@ -7,10 +7,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
-use polyhalo::backend::host::InstructionSet;
-use polyhalo::backend::{Device, OpenOptions};
+use polyhalo::backend::host::{Host, InstructionSet};
+use polyhalo::backend::{Backend, Device, OpenOptions};
 use polyhalo::bandwidth;
-use polyhalo::devices;
 use polyhalo::prelude::*;
 use polyhalo_bench::c::{self, Loops};
 use polyhalo_bench::cases::{Case, Difference};
@@ -77,14 +76,14 @@ fn run(options: &Options) -> Outcome<bool> {
     }
     let folder = std::env::current_exe()?.with_file_name("bench-plain");
     let code = Loops::new(&folder)?;
-    let (backend, info) = devices::find("host", &[])?;
-    println!("{}, {threads} threads; C: {} with {}\n", info.name, code.compiler, c::FLAGS.join(" "));
+    let processor = Host.devices().devices[0].name.clone();
+    println!("{}, {threads} threads; C: {} with {}\n", processor, code.compiler, c::FLAGS.join(" "));
     let mut rows = Vec::new();
     for &case in cases {
         for &n in &options.n {
             for &set in &sets {
                 let wish = OpenOptions { threads: Some(threads), instruction_set: Some(set), ..OpenOptions::default() };
-                let copier = backend.open_one(info.ordinal, &wish)?;
+                let copier = Host.open_one(0, &wish)?;
                 let what = Subject { case, n, set, threads };
                 rows.push(Row::measure(what, options.reps, &code, &*copier, &cpus)?);
             }
@@ -94,7 +93,7 @@ fn run(options: &Options) -> Outcome<bool> {
     print!("{}", markdown(&HEAD, &cells));
     if let Some(file) = &options.json {
         let rows: Vec<Value> = rows.iter().map(Row::json).collect();
-        let all = json!({ "cpu": info.name, "compiler": code.compiler, "flags": c::FLAGS, "rows": rows });
+        let all = json!({ "cpu": processor, "compiler": code.compiler, "flags": c::FLAGS, "rows": rows });
         std::fs::write(file, format!("{all:#}\n")).map_err(|error| format!("{}: {error}", file.display()))?;
     }
     for Row { what: Subject { case, n, set, .. }, difference, .. } in &rows {
@@ -179,7 +178,7 @@ impl Row {
         while row.repetitions.len() < repetitions {
             for tries in 1..=MOST_TRIES {
                 let ping_pong_ns = ping_pong(cpus).map(|time| time.as_nanos() as f64);
-                let copy_bandwidth = bandwidth::measure(copier)?;
+                let copy_bandwidth = bandwidth::measure(&[copier])?;
                 let meter = Meter::start();
                 pair.plain.run(steps);
                 let c_seconds = meter.seconds();

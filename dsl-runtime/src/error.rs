@@ -425,6 +425,37 @@ pub enum Error {
         #[source]
         source: Box<Error>,
     },
+    /// A checked run came to another result than the reference device.
+    #[error("after step {step} {what} differs from the reference at {place}: {found}, and the reference has {expected}")]
+    Differs {
+        /// The field, scalar or record.
+        what: String,
+        /// Where.
+        place: String,
+        /// The step of the simulation, counted from 1.
+        step: u64,
+        /// What the devices have.
+        found: String,
+        /// What the reference has.
+        expected: String,
+    },
+    /// A halo cell was read before it was exchanged.
+    #[error(
+        "after step {step} field `{field}` holds at {at:?}, plane {plane} of the subdomain of {device}, what a halo cell holds \
+         before it is exchanged; please report this plan"
+    )]
+    Poisoned {
+        /// The field.
+        field: String,
+        /// The cell.
+        at: [usize; 3],
+        /// The device that owns it.
+        device: String,
+        /// Its plane in the subdomain.
+        plane: usize,
+        /// The step of the simulation, counted from 1.
+        step: u64,
+    },
     /// A plan copies from a device straight to another one that it doesn't reach.
     #[error("{from} can't copy to {to}: {reason}; use an exchange through the host")]
     Unreachable {

@@ -33,6 +33,7 @@ mod step;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod verify;
 mod vti;
 
 pub mod backend;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::reduction::word;
 use crate::checkpoint::{self, Counter, Header, StoredField, StoredRecord, StoredScalar};
 use crate::element::Element;
 use crate::error::{Error, LastCheckpoint, Result};
@@ -154,13 +155,6 @@ impl State {
             }
         }
     }
-}
-
-/// The word with these low bytes.
-fn word(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    word[..bytes.len()].copy_from_slice(bytes);
-    u64::from_le_bytes(word)
 }
 
 /// A fingerprint of a step, after those of earlier ones: what it computes, of what, where.

@@ -105,7 +105,7 @@ impl<'a> Run<'a> {
         let (mut done, mut elapsed, mut ahead) = (0, Duration::ZERO, 1);
         while done < steps {
             let count = self.next_stop(done, steps.min(done + ahead)) - done;
-            let time = shared.advance(step.programs(), step.number(), count)?;
+            let time = step.advance(count)?;
             done += count;
             elapsed += time;
             let each = time.as_secs_f64() / count as f64;

@@ -24,6 +24,7 @@ use crate::shape::Shape;
 use crate::source::Source;
 use crate::state::Guarded;
 use crate::step::{Stages, Step};
+use crate::verify::Shadow;
 
 /// A grid with fields on devices.
 #[derive(Clone)]
@@ -47,6 +48,8 @@ pub(crate) struct Shared {
     measures_bandwidth: bool,
     /// Whether halo cells are made worthless before they are exchanged.
     pub(crate) paranoid: bool,
+    /// The simulation on the reference device that checks every step.
+    pub(crate) shadow: Option<Shadow>,
     /// Who issues what devices do.
     pub(crate) issue: Issue,
     /// What devices did and when, if somebody wants to know.
@@ -66,6 +69,7 @@ pub struct Builder {
     measures_bandwidth: bool,
     division: Division,
     paranoid: bool,
+    verify: bool,
 }
 
 impl Builder {
@@ -151,10 +155,30 @@ impl Builder {
         self
     }
 
+    /// Whether every step is done on the reference device too, from the same values, and compared bit for bit: the first
+    /// difference ends the run with [`Error::Differs`]. It is slow, and functions of scalars are called twice.
+    pub fn verify(mut self, verify: bool) -> Self {
+        self.verify = verify;
+        self
+    }
+
+    /// Whether halo cells are made worthless before they are exchanged - NaN, or a number that is seldom met - and all fields
+    /// are searched for such values after every step: an old halo cell that was read ends the run with
+    /// [`Error::Poisoned`]. Fields that hold NaNs already aren't searched, nor are those of types of one byte.
+    pub fn paranoid(mut self, paranoid: bool) -> Self {
+        self.paranoid = paranoid;
+        self
+    }
+
     /// Opens the devices.
     pub fn build(self) -> Result<Simulation> {
         let devices = devices::find(&self.devices, &kernel::registry())?.open(&self.options)?;
         self.build_on(devices)
+    }
+
+    /// The same for a simulation on a single device whose steps aren't checked.
+    fn unchecked(self) -> Self {
+        Self { verify: false, paranoid: false, division: Division::Even, options: OpenOptions::default(), ..self }
     }
 
     /// A simulation on devices that the caller has opened, the lowest planes on the first; the description of
@@ -167,6 +191,12 @@ impl Builder {
         // Work that is put off is done by whoever waits for it, so there must be nobody else.
         let issue = if self.options.order == Order::Eager { Issue::Lanes } else { Issue::InOrder };
         let trace = self.options.trace.then(|| Trace::new(&devices));
+        let shadow = if self.verify {
+            let reference = Self { devices: "reference".into(), ..Self::clone(&self).unchecked() }.build()?;
+            Some(Shadow { shared: reference.shared })
+        } else {
+            None
+        };
         let shared = Shared {
             id: COUNT.fetch_add(1, Ordering::Relaxed),
             extent,
@@ -177,6 +207,7 @@ impl Builder {
             corner: self.corner,
             measures_bandwidth: self.measures_bandwidth,
             paranoid: self.paranoid,
+            shadow,
             issue,
             trace,
             guarded: Guarded::default(),
@@ -198,6 +229,7 @@ impl Simulation {
             measures_bandwidth: true,
             division: Division::Even,
             paranoid: false,
+            verify: false,
         }
     }
 
@@ -361,7 +393,7 @@ fn shares(division: &Division, devices: &[Box<dyn Device>]) -> Result<Vec<f64>> 
             reason: format!("these are {} numbers, and there are {} devices", shares.len(), devices.len()),
         }),
         Division::Measured => {
-            let each: Result<Option<Vec<f64>>> = devices.iter().map(|device| copy_bandwidth(&**device)).collect();
+            let each: Result<Option<Vec<f64>>> = devices.iter().map(|device| copy_bandwidth(&[&**device])).collect();
             let reason = "a device has too little memory free to be measured: give numbers".into();
             each?.ok_or_else(|| Error::Division { asked: asked(), reason })
         }
@@ -380,7 +412,7 @@ impl Shared {
         if !self.measures_bandwidth {
             return Ok(None);
         }
-        let each: Result<Option<Vec<f64>>> = self.devices.iter().map(|device| copy_bandwidth(&**device)).collect();
-        Ok(each?.map(|each| each.iter().sum()))
+        let devices: Vec<_> = self.devices.iter().map(|device| &**device).collect();
+        copy_bandwidth(&devices)
     }
 }

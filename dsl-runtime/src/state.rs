@@ -119,6 +119,18 @@ impl State {
         moved
     }
 
+    /// Takes over the numbers of another simulation that has the same fields, steps, scalars and records.
+    pub(crate) fn follow_numbers(&mut self, other: &Self) {
+        let facts = |facts: &ScalarFacts| ScalarFacts { name: facts.name.clone(), ty: facts.ty };
+        self.scalars = other.scalars.iter().map(facts).collect();
+        self.values.clone_from(&other.values);
+        let facts = |facts: &RecordFacts| RecordFacts { points: facts.points, ty: facts.ty };
+        self.records = other.records.iter().map(facts).collect();
+        self.written.clone_from(&other.written);
+        self.counts.clone_from(&other.counts);
+        self.steps = other.steps;
+    }
+
     /// Takes note that two fields are swapped.
     fn join(&mut self, one: FieldId, other: FieldId) {
         let mut group = BTreeSet::from([one, other]);
@@ -467,7 +479,7 @@ impl Shared {
 
     /// Does `steps` steps and waits for the end; the step is the simulation's number `number`. `programs` are those of
     /// [`Step::programs`](crate::step::Step::programs). Gives the time that the devices took.
-    pub(crate) fn advance(&self, programs: &[Program], number: usize, steps: u64) -> Result<Duration> {
+    pub(crate) fn advance_all(&self, programs: &[Program], number: usize, steps: u64) -> Result<Duration> {
         let (mut left, mut time) = (steps, Duration::ZERO);
         for program in programs {
             let each = program.plan.steps.max(1);

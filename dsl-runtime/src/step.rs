@@ -3,6 +3,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::backend::Device;
 use crate::boundary::Widths;
@@ -10,7 +11,7 @@ use crate::call::{self, Call, Folds, New, Target, Targets};
 use crate::distribute::{Distributed, Setting, distribute};
 use crate::element::{Element, Primitive};
 use crate::error::{Error, Result};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Recipe};
 use crate::execute::Program;
 use crate::explain::Explanation;
 use crate::field::Field;
@@ -27,6 +28,7 @@ use crate::scalar::{Function, Inputs, IntoArgument, Scalar};
 use crate::schedule::{self, Output, Stage, Update};
 use crate::shape::{Shape, wider};
 use crate::simulation::Shared;
+use crate::verify::Shadow;
 
 /// The stages of a step while it is being recorded.
 ///
@@ -312,6 +314,8 @@ struct Inner {
     exchange: Exchange,
     /// Those that do most steps in a run first; the last one does single steps.
     programs: Vec<Program>,
+    /// The program for the reference device, where runs are checked.
+    check: Option<Program>,
 }
 
 impl Step {
@@ -337,13 +341,17 @@ impl Step {
         }
         shared.surround(&widths.unwrap_or_default(), &schedule::groups(&stages))?;
         shared.double(&schedule::double_buffered(&stages))?;
+        let check = match &shared.shadow {
+            Some(shadow) => Some(check_program(&shared, shadow, &stages, plan, functions)?),
+            None => None,
+        };
         let number = {
             let mut state = shared.state()?;
             state.counts.push(0);
             state.program = persist::program(state.program, &stages, &shapes);
             state.counts.len() - 1
         };
-        Ok(Self { inner: Arc::new(Inner { shared, number, stages, exchange, programs }) })
+        Ok(Self { inner: Arc::new(Inner { shared, number, stages, exchange, programs, check }) })
     }
 
     /// What the step will do: halos with the lines that ask for them, the plan, memory. Nothing runs.
@@ -351,9 +359,14 @@ impl Step {
         Explanation::new(&self.inner.shared, &self.inner.stages, self.inner.exchange, &self.inner.programs[0].plan)
     }
 
-    /// The programs, those that do most steps in a run first; the last one does single steps.
-    pub(crate) fn programs(&self) -> &[Program] {
-        &self.inner.programs
+    /// Does steps, checked if the simulation asks for it, and gives the time that the devices took.
+    pub(crate) fn advance(&self, steps: u64) -> Result<Duration> {
+        let Inner { shared, number, programs, check, .. } = &*self.inner;
+        if shared.shadow.is_some() || shared.paranoid {
+            shared.advance_checked(programs, check.as_ref(), *number, steps)
+        } else {
+            shared.advance_all(programs, *number, steps)
+        }
     }
 
     /// The plan of a single step.
@@ -370,15 +383,37 @@ impl Step {
         self.inner.shared.id
     }
 
-    pub(crate) fn number(&self) -> usize {
-        self.inner.number
-    }
-
     /// The names of the kernels that update points, each once.
     pub(crate) fn kernels(&self) -> Vec<&'static str> {
         let kernels = self.plan().kernels.iter().filter(|kernel| !kernel.is_own());
         kernels.map(|kernel| kernel.name).collect()
     }
+}
+
+/// The program of a step for the reference device, whose simulation gets what it needs for it.
+fn check_program(
+    shared: &Shared,
+    shadow: &Shadow,
+    stages: &[Stage],
+    plan: Plan,
+    functions: Vec<Function>,
+) -> Result<Program> {
+    shadow.take_shape(shared)?;
+    let reference = &shadow.shared;
+    let shapes = reference.state()?.shapes.clone();
+    let ghosts = schedule::ghosts(stages, &shapes)?;
+    let setting = Setting {
+        shapes: &shapes,
+        split: &reference.split,
+        recipe: Recipe::default(),
+        reaches: &|_, _| false,
+        poisons: false,
+    };
+    let Distributed { plan, stored } = distribute(plan, &setting);
+    let program = Program::new(plan, functions, &reference.devices, reference.origins(), reference.issue)?;
+    reference.surround(&widths(&shapes, &reference.split, &ghosts, &stored), &schedule::groups(stages))?;
+    reference.double(&schedule::double_buffered(stages))?;
+    Ok(program)
 }
 
 /// The plans of a step with the strategy that was asked for, or with the cheapest: if it does several steps in a run, one
