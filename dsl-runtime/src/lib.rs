@@ -68,7 +68,7 @@ pub use offset::{HERE, Offset, X, Y, Z};
 pub use persist::AnyField;
 pub use picture::{Picture, Plane};
 pub use progress::ProgressBar;
-pub use range::{IntoRanges, Range};
+pub use range::{END, IntoRanges, Range};
 pub use record::{Points, Record};
 pub use reduction::{Max, Min, Sum};
 pub use report::{Progress, Report};

@@ -17,8 +17,17 @@ use crate::shape::Shape;
 pub(crate) use folds::{COPY, FOLDED, RELAX, SIZES, SPY, TALLY, check_parity, check_shift, run_folded};
 pub(crate) use mixed::{BUNDLE, CHECKED, MIXED, Nine, PLACES, mixed, run_mixed};
 
-const NO_CODE: DeviceCode =
-    DeviceCode { entry: "", rows_entry: "", cuda: "", ptx: None, hip: "", hip_objects: &[], opencl: "", spirv: &[] };
+const NO_CODE: DeviceCode = DeviceCode {
+    entry: "",
+    rows_entry: "",
+    paired_origins: false,
+    cuda: "",
+    ptx: None,
+    hip: "",
+    hip_objects: &[],
+    opencl: "",
+    spirv: &[],
+};
 
 const fn read(x: i32, y: i32, z: i32, line: u32) -> Read {
     Read { offset: [x, y, z], line }

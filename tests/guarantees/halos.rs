@@ -155,6 +155,6 @@ fn halos_are_as_wide_as_reads_and_no_wider() {
     let sim = anywhere([12, 11, 10]);
     let u = sim.field::<f64>("u").unwrap();
     u.boundary(FACES, Boundary::Odd).unwrap();
-    let step = sim.step(|s| s.update(&u, cube(&u).over(Range::all().x(1..).y(..-1).z(1..-1)))).unwrap();
+    let step = sim.step(|s| s.update(&u, cube(&u).over(Range::all().x(1..).y(..END - 1).z(1..END - 1)))).unwrap();
     assert_eq!(ghosts(step), [[[0, 1], [1, 0], [0, 0]]]);
 }

@@ -7,6 +7,7 @@ mod folds;
 mod limits;
 mod machine;
 mod numerics;
+mod origins;
 mod transfers;
 mod types;
 
@@ -132,6 +133,7 @@ const fn describe(ty: ScalarType, opencl: &'static str, spirv: &'static [u8]) ->
             spirv,
             entry: "heat",
             rows_entry: "heat_rows",
+            paired_origins: false,
         },
     }
 }
