@@ -110,8 +110,8 @@ pub use polyhalo_runtime::{
     AnyField, Argument, Axes, Boundary, Builder, Bytes, Call, CheckpointDifference, ColourMap, END, Element, Error,
     Exchange, Explanation, FACES, Field, FieldX, FieldXY, FieldXZ, FieldY, FieldYZ, FieldZ, Folds, HERE, Inputs,
     Interrupt, IntoArgument, IntoFaces, IntoRanges, LastCheckpoint, Max, Min, Offset, Picture, Plane, Point, Points,
-    Primitive, Progress, ProgressBar, Range, Record, Report, Result, Run, Scalar, Simulation, Source, Stages, Step,
-    Sum, Targets, VendorFunctions, Verdict, X, Y, Z,
+    Primitive, Progress, ProgressBar, Range, ReadsBeyond, Record, Report, Result, Run, Scalar, Simulation, Source,
+    Stages, Step, Sum, Targets, VendorFunctions, Verdict, X, Y, Z,
 };
 pub use polyhalo_runtime::{backend, bandwidth, devices, geometry, kernel, plan};
 

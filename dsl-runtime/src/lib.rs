@@ -56,7 +56,7 @@ pub use boundary::{Boundary, FACES, Face};
 pub use call::{Call, Folds, Target, Targets};
 pub use colour::ColourMap;
 pub use element::{Element, Primitive};
-pub use error::{Bytes, CheckpointDifference, Error, LastCheckpoint, Result};
+pub use error::{Bytes, CheckpointDifference, Error, LastCheckpoint, ReadsBeyond, Result};
 pub use exchange::Exchange;
 pub use explain::{DeviceMemory, Explanation, FieldBoundary, FieldHalo, VendorFunctions};
 pub use field::{

@@ -287,7 +287,7 @@ mod tests {
         let ranges = [
             Range::all().y(0..7),
             Range::all().y(-7..2),
-            Range::all().y(END - 7..2),
+            Range::boxed([0, END - 7, 0], [5, 2, 7]),
             Range::all().y(2..END + 1),
             Range::all().y(0..END / 2),
             Range::boxed([0; 3], [5, 7, 7]),

@@ -41,7 +41,7 @@ fn points_that_would_read_beyond_a_face_are_refused_with_field_axis_and_cells() 
     let sim = anywhere([5, 4, 3]);
     let u = sim.field_from("pressure", first).unwrap();
     let refused = |u: &Field<f64>, range| match sim.step(|s| s.update(u, cube(u).over(range))).unwrap_err() {
-        Error::ReadsBeyond { field, axis, side, cells, needed, .. } => (field, axis, side, cells, needed),
+        Error::ReadsBeyond(reads) => (reads.field, reads.axis, reads.side, reads.cells, reads.needed),
         other => panic!("{other}"),
     };
     assert_eq!(refused(&u, Range::all()), ("pressure".into(), "X", "low", 5, 1));
