@@ -107,7 +107,9 @@ fn no_steps_and_empty_ranges_do_nothing() {
         nothing(&sim, &u, 0, |s| s.update(&u, cube(&u)));
         nothing(&sim, &u, 0, |s| s.update(&u, still(&u, 3.0)));
         nothing(&sim, &u, 3, |_| ());
-        for empty in [Range::interior(2), Range::interior(u32::MAX), Range::all().x(3..3), Range::widest().y(4..1)] {
+        for empty in
+            [Range::interior(2), Range::interior(u32::MAX), Range::all().x(3..3), Range::widest().y(4..END - 3)]
+        {
             nothing(&sim, &u, 3, |s| s.update(&u, cube(&u).over(empty)));
             nothing(&sim, &u, 3, |s| s.update(&u, still(&u, 3.0).over(empty.red())));
         }
