@@ -107,11 +107,11 @@ pub use polyhalo_macros::stencil;
 #[doc(hidden)]
 pub use polyhalo_runtime::facade::__private;
 pub use polyhalo_runtime::{
-    AnyField, Argument, Axes, Boundary, Builder, Bytes, Call, CheckpointDifference, ColourMap, Element, Error,
+    AnyField, Argument, Axes, Boundary, Builder, Bytes, Call, CheckpointDifference, ColourMap, END, Element, Error,
     Exchange, Explanation, FACES, Field, FieldX, FieldXY, FieldXZ, FieldY, FieldYZ, FieldZ, Folds, HERE, Inputs,
     Interrupt, IntoArgument, IntoFaces, IntoRanges, LastCheckpoint, Max, Min, Offset, Picture, Plane, Point, Points,
-    Primitive, Progress, ProgressBar, Range, Record, Report, Result, Run, Scalar, Simulation, Source, Stages, Step,
-    Sum, Targets, VendorFunctions, Verdict, X, Y, Z,
+    Primitive, Progress, ProgressBar, Range, ReadsBeyond, Record, Report, Result, Run, Scalar, Simulation, Source,
+    Stages, Step, Sum, Targets, VendorFunctions, Verdict, X, Y, Z,
 };
 pub use polyhalo_runtime::{backend, bandwidth, devices, geometry, kernel, plan};
 
@@ -119,7 +119,7 @@ pub use polyhalo_runtime::{backend, bandwidth, devices, geometry, kernel, plan};
 pub mod prelude {
     pub use crate::stencil;
     pub use polyhalo_runtime::{
-        Boundary, ColourMap, Exchange, FACES, Field, FieldX, FieldXY, FieldXZ, FieldY, FieldYZ, FieldZ, HERE,
+        Boundary, ColourMap, END, Exchange, FACES, Field, FieldX, FieldXY, FieldXZ, FieldY, FieldYZ, FieldZ, HERE,
         Interrupt, Max, Min, Offset, Picture, Plane, Point, Points, Progress, Range, Record, Report, Result, Scalar,
         Simulation, Step, Sum, X, Y, Z,
     };

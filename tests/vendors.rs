@@ -19,12 +19,17 @@ const DISASSEMBLED_GPUS: [&str; 2] = ["sm_80", "sm_90"];
 const AMD_GPUS: [&str; 3] = ["gfx90a", "gfx942", "gfx1100"];
 /// With more registers per thread than this too few threads fit on a GPU to hide the latency of its memory.
 const REGISTERS: u32 = 64;
-/// Kernels that fold hold running sums in registers too.
+/// Kernels that fold hold running sums in registers too, those of very many fields what they load ahead.
 const FOLDING_REGISTERS: u32 = 128;
 
 fn registers(fixture: &Fixture) -> u32 {
     let folds = fixture.kernel.outputs.iter().any(|output| output.role.is_fold());
-    if folds { FOLDING_REGISTERS } else { REGISTERS }
+    if folds || has_many_fields(fixture) { FOLDING_REGISTERS } else { REGISTERS }
+}
+
+/// Whether not even the pointers to all fields fit the scalar registers of AMD's GPUs, of which there are about a hundred.
+fn has_many_fields(fixture: &Fixture) -> bool {
+    fixture.kernel.fields.len() > 40
 }
 
 #[test]
@@ -96,7 +101,9 @@ fn hip_fits_every_amd_gpu_and_its_arithmetic_is_what_was_written() {
             let kernels = clang::resources(&assembly);
             let [used] = kernels.as_slice() else { panic!("{what} is not one kernel: {kernels:?}") };
             assert!(used.kernel.starts_with(&fixture.name), "{what} is called {}", used.kernel);
-            assert_eq!([used.spills_vgpr, used.spills_sgpr, used.scratch_bytes], [0; 3], "{what} spills: {used:?}");
+            // Scalar registers spill into vector registers, which is cheap; nothing may go to memory.
+            let spills_sgpr = if has_many_fields(&fixture) { 0 } else { used.spills_sgpr };
+            assert_eq!([used.spills_vgpr, spills_sgpr, used.scratch_bytes], [0; 3], "{what} spills: {used:?}");
             assert!((1..=registers(&fixture)).contains(&used.vgprs), "{what}: {used:?}");
 
             let operations = amd_operations(&assembly);

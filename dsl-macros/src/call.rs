@@ -10,6 +10,8 @@ use syn::{
     parse_quote_spanned,
 };
 
+use crate::lints;
+
 /// The whole function around a body. Scalars may be whatever becomes an argument, and the point isn't passed. `bound` is
 /// what a generic function asks for beside what the user wrote.
 pub(crate) fn outer_function(
@@ -28,7 +30,9 @@ pub(crate) fn outer_function(
         ReturnType::Type(_, ty) => quote!(#ty),
     };
     let clause = &generics.where_clause;
+    let lints = lints::of_a_call();
     quote! {
+        #lints
         #(#attrs)*
         #[must_use = "a call computes nothing by itself; place it in a step with `update`"]
         #vis fn #ident #generics (#(#inputs),*) -> #krate::__private::Call<#result> #clause {

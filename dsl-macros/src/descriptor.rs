@@ -1,5 +1,6 @@
 //! The facts and the code of a kernel as a constant of the program.
 
+use polyhalo_codegen::emit::has_paired_origins;
 use polyhalo_codegen::emit::text::{entry_point, rows_entry_point};
 use polyhalo_codegen::{Verified, analyse, ir};
 use proc_macro2::{Literal, TokenStream};
@@ -45,6 +46,7 @@ pub(crate) fn descriptor(function: &ItemFn, krate: &syn::Path, kernel: &Verified
     });
     let spirv = Literal::byte_string(&code.spirv);
     let (entry, rows_entry) = (entry_point(name), rows_entry_point(name));
+    let paired_origins = has_paired_origins(kernel);
     quote! {
         static __POLYHALO_KERNEL: #private::KernelDesc = #private::KernelDesc {
             name: #name,
@@ -65,6 +67,7 @@ pub(crate) fn descriptor(function: &ItemFn, krate: &syn::Path, kernel: &Verified
             code: #private::DeviceCode {
                 entry: #entry,
                 rows_entry: #rows_entry,
+                paired_origins: #paired_origins,
                 cuda: #cuda,
                 ptx: #ptx,
                 hip: #hip,

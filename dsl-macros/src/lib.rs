@@ -7,6 +7,7 @@ mod call;
 mod compile;
 mod descriptor;
 mod expand;
+mod lints;
 mod module;
 mod reference;
 mod refuse;

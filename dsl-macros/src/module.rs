@@ -6,7 +6,7 @@ use proc_macro2::{LineColumn, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{AttrStyle, Item, ItemMod, UseTree, parse_quote};
 
-use crate::{expand, refuse};
+use crate::{expand, lints, refuse};
 
 /// The whole expansion of an annotated module: its kernels are replaced, what only they can use is gone, and the rest
 /// is left. Without options, which could not be read, every kernel is refused.
@@ -41,7 +41,12 @@ pub(crate) fn module(item: &ItemMod, options: Option<&Options>) -> TokenStream {
     for (item, kernel) in parts.items.iter().zip(kernels) {
         match item {
             ModuleItem::Kernel(_) => content.extend(kernel),
-            ModuleItem::Other(item) => left(item, &refused).to_tokens(&mut content),
+            ModuleItem::Other(item) => {
+                if matches!(**item, Item::Fn(_) | Item::Const(_)) {
+                    content.extend(lints::of_a_kernel());
+                }
+                left(item, &refused).to_tokens(&mut content);
+            }
         }
     }
     // What a refused kernel would have used is no mistake of its own.

@@ -8,6 +8,7 @@ use syn::visit_mut::{VisitMut, visit_type_path_mut};
 use syn::{ItemFn, PathArguments, ReturnType, TypePath, parse_quote};
 
 use crate::expand::reference_name;
+use crate::lints;
 
 /// The function over views of one point. In an instance, style is not judged: what is superfluous with these values may be
 /// needed with others.
@@ -22,8 +23,10 @@ pub(crate) fn reference(instance: &Instance, krate: &syn::Path) -> TokenStream {
     FieldsToViews { krate }.visit_block_mut(&mut inner.block);
     let ItemFn { attrs, sig, block, .. } = &inner;
     let style = (!instance.arguments.is_empty()).then(|| quote!(#[allow(clippy::all)]));
+    let lints = lints::of_a_kernel();
     let names = Field::type_names().map(|name| format_ident!("{name}"));
     quote! {
+        #lints
         #(#attrs)*
         // The copy's block is the user's inside another; and a view has a lifetime that a field has not.
         #[allow(unused_braces, elided_lifetimes_in_paths)]

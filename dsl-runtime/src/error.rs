@@ -237,33 +237,8 @@ pub enum Error {
         kernel: String,
     },
     /// A kernel reads beyond a face where its boundary has no value.
-    #[error(
-        "`{kernel}` reads `{parameter}` {needed} cells beyond the {side} face of field `{field}` along {axis} \
-         ({file}:{line}), whose boundary is {boundary} and which has {cells} cells there: give the field a boundary with \
-         values there, or update fewer points (`.over(..)`)"
-    )]
-    ReadsBeyond {
-        /// The kernel.
-        kernel: String,
-        /// The parameter that is read.
-        parameter: String,
-        /// The field.
-        field: String,
-        /// What its boundary is, in words.
-        boundary: String,
-        /// The axis.
-        axis: &'static str,
-        /// `low` or `high`.
-        side: &'static str,
-        /// Cells of the field there.
-        cells: usize,
-        /// Cells beyond the face that are needed.
-        needed: usize,
-        /// The file of the kernel.
-        file: String,
-        /// The line of the read that reaches farthest.
-        line: u32,
-    },
+    #[error("{0}")]
+    ReadsBeyond(Box<ReadsBeyond>),
     /// A direction names no face.
     #[error(
         "({}, {}, {}) names no face of field `{field}`: name a face by one step out of the grid, such as `X` or `-Z`",
@@ -576,6 +551,36 @@ impl Error {
     }
 }
 
+/// A kernel reads beyond a face where its boundary has no value.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "`{kernel}` reads `{parameter}` {needed} cells beyond the {side} face of field `{field}` along {axis} \
+     ({file}:{line}), whose boundary is {boundary} and which has {cells} cells there: give the field a boundary with \
+     values there, or update fewer points (`.over(..)`)"
+)]
+pub struct ReadsBeyond {
+    /// The kernel.
+    pub kernel: String,
+    /// The parameter that is read.
+    pub parameter: String,
+    /// The field.
+    pub field: String,
+    /// What its boundary is, in words.
+    pub boundary: String,
+    /// The axis.
+    pub axis: &'static str,
+    /// `low` or `high`.
+    pub side: &'static str,
+    /// Cells of the field there.
+    pub cells: usize,
+    /// Cells beyond the face that are needed.
+    pub needed: usize,
+    /// The file of the kernel.
+    pub file: String,
+    /// The line of the read that reaches farthest.
+    pub line: u32,
+}
+
 /// A checkpoint that is complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastCheckpoint {
@@ -728,6 +733,9 @@ impl fmt::Display for Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // From 128 bytes on Clippy would warn of a large error at every function of a user that returns a `Result`.
+    const _: () = assert!(size_of::<Error>() < 128);
 
     #[test]
     fn bytes_are_printed_with_a_fitting_unit() {

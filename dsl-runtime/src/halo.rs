@@ -2,7 +2,7 @@
 //! means for the cells of fields.
 
 use crate::boundary::{Face, Widths};
-use crate::error::{Error, Result};
+use crate::error::{Error, ReadsBeyond, Result};
 use crate::geometry::{AXES, Box3};
 use crate::kernel::{FieldDesc, KernelDesc};
 use crate::shape::Shape;
@@ -110,7 +110,7 @@ fn ghosts_of(kernel: &KernelDesc, field: &FieldDesc, shape: &Shape, footprint: &
                 Face::Constant(_) | Face::Periodic | Face::Clamp => usize::MAX,
             };
             if width as usize > most {
-                return Err(Error::ReadsBeyond {
+                return Err(Error::ReadsBeyond(Box::new(ReadsBeyond {
                     kernel: kernel.name.into(),
                     parameter: field.name.into(),
                     field: shape.name.clone(),
@@ -121,7 +121,7 @@ fn ghosts_of(kernel: &KernelDesc, field: &FieldDesc, shape: &Shape, footprint: &
                     needed: width as usize,
                     file: kernel.file.into(),
                     line: halo(field)[axis][side].line,
-                });
+                })));
             }
             widths[axis][side] = width;
         }
@@ -222,9 +222,11 @@ mod tests {
         let mut fixed = shape([5, 3, 4], Face::Clamp);
         fixed.faces[1][1] = Face::Fixed;
         let error = ghosts(&HEAT, &[&fixed; 3], &fixed.whole()).unwrap_err();
-        assert!(matches!(error, Error::ReadsBeyond { axis: "Y", side: "high", needed: 1, line: 13, .. }), "{error}");
+        let Error::ReadsBeyond(reads) = error else { panic!("{error}") };
+        assert!(matches!(*reads, ReadsBeyond { axis: "Y", side: "high", needed: 1, line: 13, .. }), "{reads}");
         let mirror = shape([1, 1, 1], Face::Even);
         let lopsided = ghosts(&LOPSIDED, &[&mirror; 2], &mirror.whole()).unwrap_err();
-        assert!(matches!(lopsided, Error::ReadsBeyond { axis: "X", cells: 1, needed: 2, .. }), "{lopsided}");
+        let Error::ReadsBeyond(reads) = lopsided else { panic!("{lopsided}") };
+        assert!(matches!(*reads, ReadsBeyond { axis: "X", cells: 1, needed: 2, .. }), "{reads}");
     }
 }

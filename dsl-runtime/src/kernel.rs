@@ -166,8 +166,9 @@ pub struct ParamDesc {
 
 /// Finished code for the GPU targets.
 ///
-/// All of it takes the same arguments: the buffers of the results and of the fields; for each of them the index of local
-/// cell (0, 0, 0), 64 bits; the scalars, of which those of 8 bits and truth values travel as 32 bits; the strides between
+/// All of it takes the same arguments: the buffers of the results and of the fields; in OpenCL C and SPIR-V for each of
+/// them the index of local cell (0, 0, 0), 64 bits, or for each two of them a pair of such indices with a sign, 32 bits
+/// each, where [`paired_origins`](Self::paired_origins) says so; the scalars, of which those of 8 bits and truth values travel as 32 bits; the strides between
 /// rows and planes, 64 bits; the first point and the number of points along X, Y and Z, 32 bits each; the parity, 32
 /// bits: -1 for all points, 0 or 1 for those whose local indices add up to an even or an odd number; and, only where
 /// [`KernelDesc::uses_index`] says so, the global index of local cell (0, 0, 0) along X, Y and Z, 32 bits each.
@@ -181,6 +182,9 @@ pub struct DeviceCode {
     /// The name of the kernel that computes a row per work item: in OpenCL C and SPIR-V, and, where the kernel folds
     /// values, in every target.
     pub rows_entry: &'static str,
+    /// Whether the indices of local cell (0, 0, 0) come in pairs, in OpenCL C and SPIR-V: with so many fields not every
+    /// device would take the arguments otherwise.
+    pub paired_origins: bool,
     /// CUDA C.
     pub cuda: &'static str,
     /// PTX from NVRTC, when a library was found at build time.

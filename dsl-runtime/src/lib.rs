@@ -62,7 +62,7 @@ pub use boundary::{Boundary, FACES, Face};
 pub use call::{Call, Folds, Target, Targets};
 pub use colour::ColourMap;
 pub use element::{Element, Primitive};
-pub use error::{Bytes, CheckpointDifference, Error, LastCheckpoint, Result};
+pub use error::{Bytes, CheckpointDifference, Error, LastCheckpoint, ReadsBeyond, Result};
 pub use exchange::Exchange;
 pub use explain::{DeviceMemory, Explanation, FieldBoundary, FieldHalo, VendorFunctions};
 pub use field::{
@@ -74,7 +74,7 @@ pub use offset::{HERE, Offset, X, Y, Z};
 pub use persist::AnyField;
 pub use picture::{Picture, Plane};
 pub use progress::ProgressBar;
-pub use range::{IntoRanges, Range};
+pub use range::{END, IntoRanges, Range};
 pub use record::{Points, Record};
 pub use reduction::{Max, Min, Sum};
 pub use report::{Progress, Report};

@@ -6,24 +6,34 @@ use crate::error::{Error, Result};
 use crate::geometry::{AXES, Box3};
 use crate::offset::Offset;
 
+/// One past the last cell along an axis, whatever its length: `.x(1..END - 1)` leaves out a cell on either side, and
+/// `END - 1` is the last cell.
+///
+/// It stands for a number that is known when the step is recorded, so only `END - n` means anything.
+pub const END: i64 = 1 << 62;
+
 /// Points of the grid that a call is narrowed to.
 ///
 /// Along an axis that isn't named, a range holds every point at which all reads of the kernel are defined. Indices
-/// that are named count from the first cell, negative ones from one past the last cell, as in NumPy: `.x(1..-1)` leaves
-/// out a cell on either side. They count along the field that is updated.
+/// that are named count from the first cell, or from one past the last one, [`END`]: `.x(1..END - 1)` leaves out a cell
+/// on either side. They count along the field that is updated. A negative index is one from the end too, as in NumPy: `-1`
+/// is `END - 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     axes: [Span; 3],
     parity: Option<u8>,
 }
 
+/// Indices from here on count from [`END`].
+const FROM_END: i64 = END / 2 + 1;
+
 /// The part of a range along one axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Span {
     /// Where all reads are defined.
     Widest,
-    /// From an index to one past another; `None` for the end of the axis, negative ones count from there.
-    From(i64, Option<i64>),
+    /// From an index to one past another, as the user writes them.
+    From(i64, i64),
     /// So many cells at the low end, or all.
     Low(i64),
     /// So many cells at the high end, but for those that are as near to the low end.
@@ -41,9 +51,9 @@ impl Span {
         };
         let hi = match cells.end_bound() {
             // One past the last cell is the end of the axis.
-            Bound::Included(&-1) | Bound::Unbounded => None,
-            Bound::Included(&hi) => Some(hi.saturating_add(1)),
-            Bound::Excluded(&hi) => Some(hi),
+            Bound::Included(&-1) | Bound::Unbounded => END,
+            Bound::Included(&hi) => hi.saturating_add(1),
+            Bound::Excluded(&hi) => hi,
         };
         Span::From(lo, hi)
     }
@@ -52,8 +62,8 @@ impl Span {
     fn end(step: i32) -> Self {
         match step {
             0 => Span::Widest,
-            1.. => Span::From(-1, None),
-            _ => Span::From(0, Some(1)),
+            1.. => Span::From(END - 1, END),
+            _ => Span::From(0, 1),
         }
     }
 }
@@ -66,14 +76,13 @@ impl Range {
 
     /// Every point of the field.
     pub const fn all() -> Self {
-        Self { axes: [Span::From(0, None); 3], parity: None }
+        Self { axes: [Span::From(0, END); 3], parity: None }
     }
 
     /// The points that are at least `margin` cells away from every face.
     pub fn interior(margin: u32) -> Self {
         let margin = i64::from(margin);
-        let span = if margin == 0 { Span::From(0, None) } else { Span::From(margin, Some(-margin)) };
-        Self { axes: [span; 3], parity: None }
+        Self { axes: [Span::From(margin, END - margin); 3], parity: None }
     }
 
     /// The outermost cells on a face, named by the direction out of the grid: `Z` for the last plane, `-Z` for the first.
@@ -91,7 +100,7 @@ impl Range {
 
     /// The box from cell `lo` to before cell `hi`.
     pub fn boxed(lo: [i64; 3], hi: [i64; 3]) -> Self {
-        Self { axes: std::array::from_fn(|axis| Span::From(lo[axis], Some(hi[axis]))), parity: None }
+        Self { axes: std::array::from_fn(|axis| Span::From(lo[axis], hi[axis])), parity: None }
     }
 
     /// All cells within `depth` cells of a face, as boxes that don't overlap.
@@ -100,7 +109,7 @@ impl Range {
         if depth == 0 {
             return Vec::new();
         }
-        let (all, low, high, inner) = (Span::From(0, None), Span::Low(depth), Span::High(depth), Span::Inner(depth));
+        let (all, low, high, inner) = (Span::From(0, END), Span::Low(depth), Span::High(depth), Span::Inner(depth));
         let boxes = [
             [all, all, low],
             [all, all, high],
@@ -167,12 +176,15 @@ impl Range {
                 Span::High(depth) => (domain.lo[axis] + depth.max(cells - depth), domain.hi[axis]),
                 Span::Inner(depth) => (domain.lo[axis] + depth, domain.hi[axis] - depth),
                 Span::From(lo, hi) => {
-                    let index = |n: i64| if n < 0 { n.saturating_add(cells) } else { n };
-                    let (first, end) = (index(lo), hi.map_or(cells, index));
+                    let index = |n: i64| match n {
+                        ..0 => n.saturating_add(cells),
+                        FROM_END.. => n - END + cells,
+                        _ => n,
+                    };
+                    let (first, end) = (index(lo), index(hi));
                     // A margin may be as wide as the grid: then nothing is left.
-                    let outside = |n: i64, written: i64| n > cells && written >= 0 || n < 0;
                     let empty = end <= first;
-                    if !empty && (outside(first, lo) || outside(end, hi.unwrap_or(0))) {
+                    if !empty && (first < 0 || end > cells) {
                         return Err(Error::RangeOutside { axis: name, lo: first, hi: end, cells });
                     }
                     if empty { (0, 0) } else { (domain.lo[axis] + first, domain.lo[axis] + end) }
@@ -188,7 +200,7 @@ impl Range {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no range of points",
     label = "no range",
-    note = "ranges are `Range::face(Z)`, `Range::edge(X, Z)`, `Range::interior(1)`, `Range::all()`, `Range::widest().x(1..-1)`, \
+    note = "ranges are `Range::face(Z)`, `Range::edge(X, Z)`, `Range::interior(1)`, `Range::all()`, `Range::widest().x(1..END - 1)`, \
             `Range::boxed([1, 1, 1], [9, 9, 9])`, and arrays of such"
 )]
 pub trait IntoRanges {
@@ -225,7 +237,6 @@ impl IntoRanges for &[Range] {
 }
 
 #[cfg(test)]
-#[expect(clippy::reversed_empty_ranges, reason = "negative indices count from the end")]
 mod tests {
     use super::*;
     use crate::offset::{X, Y, Z};
@@ -247,21 +258,41 @@ mod tests {
         check(Range::face(-Z).x(..), [0, 0, 0], [5, 6, 1]);
         check(Range::edge(X, -Y), [4, 0, 2], [5, 1, 7]);
         check(Range::face(X + Y - Z), [4, 5, 0], [5, 6, 1]);
-        check(Range::all().x(1..-1).y(2..=-1).z(..=2), [1, 2, 0], [4, 6, 3]);
-        check(Range::all().x(-2..).y(..-5).z(3..4), [3, 0, 3], [5, 1, 4]);
+        check(Range::all().x(1..END - 1).y(2..=END - 1).z(..=2), [1, 2, 0], [4, 6, 3]);
+        check(Range::all().x(END - 2..).y(..END - 5).z(3..4), [3, 0, 3], [5, 1, 4]);
+        check(Range::all().x(END - 4..END).y(..END).z(..=END - 7), [1, 0, 0], [5, 6, 1]);
+        check(Range::boxed([0, 1, END - 2], [2, END - 1, 7]), [0, 1, 5], [2, 5, 7]);
+        check(Range::boxed([1; 3], [END - 1; 3]), [1; 3], [4, 5, 6]);
+    }
+
+    #[test]
+    fn negative_indices_count_from_the_end_as_well() {
+        for cells in 1..=4 {
+            let [negative, named] = [Range::all().y(1..-cells), Range::all().y(1..END - cells)];
+            assert_eq!(negative.resolve(&DOMAIN, &WIDEST).unwrap(), named.resolve(&DOMAIN, &WIDEST).unwrap());
+        }
+        check(Range::all().x(-2..).y(..-5).z(..=-1), [3, 0, 0], [5, 1, 7]);
         check(Range::boxed([0, 1, -2], [2, -1, 7]), [0, 1, 5], [2, 5, 7]);
     }
 
     #[test]
     fn a_margin_as_wide_as_the_grid_leaves_nothing() {
-        for range in [Range::interior(3), Range::interior(40), Range::all().x(3..3), Range::all().x(4..-3)] {
+        for range in [Range::interior(3), Range::interior(40), Range::all().x(3..3), Range::all().x(4..END - 3)] {
             assert_eq!(range.resolve(&DOMAIN, &WIDEST).unwrap(), Box3::EMPTY, "{range:?}");
         }
     }
 
     #[test]
     fn cells_outside_the_grid_are_refused_by_axis() {
-        for range in [Range::all().y(0..7), Range::all().y(-7..2), Range::boxed([0; 3], [5, 7, 7])] {
+        let ranges = [
+            Range::all().y(0..7),
+            Range::all().y(-7..2),
+            Range::boxed([0, END - 7, 0], [5, 2, 7]),
+            Range::all().y(2..END + 1),
+            Range::all().y(0..END / 2),
+            Range::boxed([0; 3], [5, 7, 7]),
+        ];
+        for range in ranges {
             let error = range.resolve(&DOMAIN, &WIDEST).unwrap_err();
             assert!(matches!(error, Error::RangeOutside { axis: "Y", cells: 6, .. }), "{range:?}: {error}");
         }

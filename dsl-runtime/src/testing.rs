@@ -21,8 +21,17 @@ pub(crate) use folds::{COPY, FOLDED, RELAX, SIZES, SPY, TALLY, check_parity, che
 pub(crate) use mixed::{BUNDLE, CHECKED, MIXED, Nine, PLACES, mixed, run_mixed};
 pub(crate) use notebook::{notebooks, row};
 
-const NO_CODE: DeviceCode =
-    DeviceCode { entry: "", rows_entry: "", cuda: "", ptx: None, hip: "", hip_objects: &[], opencl: "", spirv: &[] };
+const NO_CODE: DeviceCode = DeviceCode {
+    entry: "",
+    rows_entry: "",
+    paired_origins: false,
+    cuda: "",
+    ptx: None,
+    hip: "",
+    hip_objects: &[],
+    opencl: "",
+    spirv: &[],
+};
 
 const fn read(x: i32, y: i32, z: i32, line: u32) -> Read {
     Read { offset: [x, y, z], line }

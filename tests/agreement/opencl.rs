@@ -1,7 +1,7 @@
 //! OpenCL C and SPIR-V, through the runtime's devices.
 
 use polyhalo_codegen::emit::text::{entry_point, rows_entry_point};
-use polyhalo_codegen::emit::{Emitter, OpenClC, SpirV};
+use polyhalo_codegen::emit::{Emitter, OpenClC, SpirV, has_paired_origins};
 use polyhalo_codegen::ir::{Binary, ExprKind, Function, Type};
 use polyhalo_codegen::offline::require::available;
 use polyhalo_codegen::{Verified, analyse};
@@ -187,6 +187,7 @@ fn descriptor(kernel: &Verified, entry: Entry) -> &'static KernelDesc {
         code: DeviceCode {
             entry,
             rows_entry,
+            paired_origins: has_paired_origins(kernel),
             cuda: "",
             ptx: None,
             hip: "",

@@ -32,14 +32,14 @@ pub fn crossed(u: &Field<i32>, v: &Field<i32>) -> (i32, i32) {
     (v[X], u[-X])
 }
 
-/// A number for each cell of all 64 fields, and three scalars: 68 arguments and more.
+/// A number for each cell of all 64 fields, three scalars and the place.
 #[stencil]
-pub fn many(u: &[Field<f32>; 64], a: f32, b: f32, c: f32) -> f32 {
+pub fn many(u: &[Field<f32>; 64], a: f32, b: f32, c: f32, p: Point) -> f32 {
     let mut sum = a;
     for n in 0..64 {
         sum += u[n][HERE] * ((n as f32) * b + c);
     }
-    sum
+    sum - (p.i + 2 * p.k) as f32
 }
 
 /// 125 reads.

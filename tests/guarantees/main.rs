@@ -1,12 +1,6 @@
 //! What polyhalo promises (`../shared/GUARANTEES.md`), each line a module and each claim a test, on every device of this
 //! machine. Lines 1 and 3 are tested by random steps too (`random_steps`).
-#![allow(
-    clippy::reversed_empty_ranges,
-    clippy::erasing_op,
-    clippy::needless_range_loop,
-    clippy::unit_arg,
-    reason = "negative indices count from the end, and kernels say what the test needs"
-)]
+#![allow(clippy::unit_arg, reason = "kernels say what the test needs")]
 
 mod arithmetic;
 mod corners;

@@ -29,7 +29,7 @@ fn ranges() -> Vec<(Vec<Range>, Holds)> {
         (vec![Range::edge(-X, Y)], |[i, j, _], [_, ny, _]| i == 0 && j == ny - 1),
         (vec![Range::face(X - Y + Z)], |[i, j, k], [nx, _, nz]| i == nx - 1 && j == 0 && k == nz - 1),
         (vec![Range::all().z(..1), Range::all().z(1..)], |_, _| true),
-        (vec![Range::all().x(-1..), Range::all().x(..-1)], |_, _| true),
+        (vec![Range::all().x(END - 1..), Range::all().x(..END - 1)], |_, _| true),
     ]
 }
 

@@ -49,7 +49,6 @@ pub fn difference(u: &Field<f32>, v: &Field<f32>, w: &Field<f32>) -> f32 {
 
 /// Fields along some axes only.
 #[stencil]
-#[allow(clippy::too_many_arguments, reason = "one of each kind")]
 pub fn broad(
     u: &Field<f64>,
     x: &FieldX<f64>,

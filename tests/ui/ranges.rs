@@ -10,7 +10,7 @@ fn main() -> Result<()> {
     let u = sim.field::<f64>("u")?;
     sim.step(|s| {
         s.update(&u, heat(&u, 0.5).over(Z));
-        s.update(&u, heat(&u, 0.5).over(1..-1));
+        s.update(&u, heat(&u, 0.5).over(1..END - 1));
         s.update(&u, heat(&u, 0.5), Range::face(Z));
         s.update(&u, heat(&u, 0.5)).over(Range::face(Z));
     })?;

@@ -5,6 +5,7 @@
 
 mod names;
 pub mod native;
+mod origins;
 pub mod spirv;
 pub mod text;
 
@@ -13,6 +14,7 @@ use std::fmt;
 use crate::verify::Verified;
 
 pub use native::NativeRust;
+pub use origins::has_paired_origins;
 pub use spirv::SpirV;
 pub use text::{CudaC, HipC, OpenClC};
 

@@ -6,7 +6,9 @@
 //! OpenCL C of the same kernel has them too:
 //!
 //! 1. one pointer per output, then one per field;
-//! 2. for each of these pointers a 64-bit unsigned integer: the element index of the subdomain's origin (0, 0, 0);
+//! 2. for each of these pointers a 64-bit integer: the element index of the subdomain's origin (0, 0, 0); where there
+//!    are so many that a device might not take them (`origins`), for each two of these pointers a vector of two 32-bit
+//!    signed integers, the last one filled up with a 0;
 //! 3. the scalars; one of 8 bits is the low part of a 32-bit integer, and a truth value is such an integer, true unless
 //!    0, because `bool` has no size and bytes by value are awkward;
 //! 4. the distance of rows `sy` and of planes `sz` in elements, 64-bit signed, common to all buffers;
@@ -48,6 +50,7 @@ pub use disassemble::disassemble;
 
 use crate::analyse::{Analysis, analyse};
 use crate::emit::names::{Names, entry_point, rows_entry_point};
+use crate::emit::origins::has_paired_origins;
 use crate::emit::{Code, Emitter, Target};
 use crate::ir::{Binary, Kernel, Type};
 use crate::verify::Verified;
@@ -66,7 +69,12 @@ impl Emitter for SpirV {
     }
 
     fn emit(&self, kernel: &Verified) -> Code {
-        let source = Source { kernel, facts: analyse(kernel), names: Names::new(kernel, Target::SpirV) };
+        let source = Source {
+            kernel,
+            facts: analyse(kernel),
+            has_paired_origins: has_paired_origins(kernel),
+            names: Names::new(kernel, Target::SpirV),
+        };
         let mut module = Module::new(kernel);
         let folds = Fold::of(kernel);
         if folds.is_empty() {
@@ -88,6 +96,8 @@ impl Emitter for SpirV {
 struct Source<'k> {
     kernel: &'k Kernel,
     facts: Analysis,
+    /// Whether an argument holds two origins.
+    has_paired_origins: bool,
     names: Names,
 }
 

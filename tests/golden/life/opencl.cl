@@ -17,8 +17,8 @@
 kernel void life(
     global int *out,
     global const int *age,
-    const ulong out_origin,
-    const ulong age_origin,
+    const long out_origin,
+    const long age_origin,
     const long sy,
     const long sz,
     const int lo_x,
@@ -277,8 +277,8 @@ static inline __attribute__((always_inline)) void life_row(
 kernel void life_rows(
     global int *out,
     global const int *age,
-    const ulong out_origin,
-    const ulong age_origin,
+    const long out_origin,
+    const long age_origin,
     const long sy,
     const long sz,
     const int lo_x,

@@ -19,8 +19,8 @@
 kernel void literals(
     global double *out,
     global const double *u,
-    const ulong out_origin,
-    const ulong u_origin,
+    const long out_origin,
+    const long u_origin,
     const uint ok,
     const long sy,
     const long sz,
@@ -126,8 +126,8 @@ static inline __attribute__((always_inline)) void literals_row(
 kernel void literals_rows(
     global double *out,
     global const double *u,
-    const ulong out_origin,
-    const ulong u_origin,
+    const long out_origin,
+    const long u_origin,
     const uint ok,
     const long sy,
     const long sz,

@@ -18,8 +18,8 @@
 kernel void literals_f32(
     global float *out,
     global const float *u,
-    const ulong out_origin,
-    const ulong u_origin,
+    const long out_origin,
+    const long u_origin,
     const uint ok,
     const long sy,
     const long sz,
@@ -123,8 +123,8 @@ static inline __attribute__((always_inline)) void literals_f32_row(
 kernel void literals_f32_rows(
     global float *out,
     global const float *u,
-    const ulong out_origin,
-    const ulong u_origin,
+    const long out_origin,
+    const long u_origin,
     const uint ok,
     const long sy,
     const long sz,

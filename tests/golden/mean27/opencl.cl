@@ -18,8 +18,8 @@
 kernel void mean27(
     global double *out,
     global const double *u,
-    const ulong out_origin,
-    const ulong u_origin,
+    const long out_origin,
+    const long u_origin,
     const long sy,
     const long sz,
     const int lo_x,
@@ -136,8 +136,8 @@ static inline __attribute__((always_inline)) void mean27_row(
 kernel void mean27_rows(
     global double *out,
     global const double *u,
-    const ulong out_origin,
-    const ulong u_origin,
+    const long out_origin,
+    const long u_origin,
     const long sy,
     const long sz,
     const int lo_x,

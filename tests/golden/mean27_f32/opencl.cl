@@ -17,8 +17,8 @@
 kernel void mean27_f32(
     global float *out,
     global const float *u,
-    const ulong out_origin,
-    const ulong u_origin,
+    const long out_origin,
+    const long u_origin,
     const long sy,
     const long sz,
     const int lo_x,
@@ -135,8 +135,8 @@ static inline __attribute__((always_inline)) void mean27_f32_row(
 kernel void mean27_f32_rows(
     global float *out,
     global const float *u,
-    const ulong out_origin,
-    const ulong u_origin,
+    const long out_origin,
+    const long u_origin,
     const long sy,
     const long sz,
     const int lo_x,

@@ -20,8 +20,8 @@
 kernel void signs(
     global double *out,
     global const double *u,
-    const ulong out_origin,
-    const ulong u_origin,
+    const long out_origin,
+    const long u_origin,
     const double a,
     const double b,
     const long sy,
@@ -114,8 +114,8 @@ static inline __attribute__((always_inline)) void signs_row(
 kernel void signs_rows(
     global double *out,
     global const double *u,
-    const ulong out_origin,
-    const ulong u_origin,
+    const long out_origin,
+    const long u_origin,
     const double a,
     const double b,
     const long sy,

@@ -9,14 +9,15 @@ use crate::ir::{Axis, Offset};
 /// For each buffer the pointer to the cell of the point `at`.
 pub(super) fn cells(module: &mut Module, arguments: &Arguments, at: [Word; 3], suffix: &str) -> Vec<Word> {
     let mut cells = Vec::new();
-    for buffer in &arguments.buffers {
+    for (buffer, origin) in arguments.buffers.iter().zip(&arguments.origins) {
         if !buffer.used {
             cells.push(buffer.pointer);
             continue;
         }
         let index = module.index;
         let element = element(module, arguments.inputs.strides, buffer.axes, at);
-        let position = module.value(Op::IAdd, index, &[buffer.origin, element]);
+        let origin = origin.value(module);
+        let position = module.value(Op::IAdd, index, &[origin, element]);
         let cell = module.displaced(buffer.ty, buffer.pointer, position);
         module.name(cell, format!("{}_{suffix}", buffer.name));
         cells.push(cell);

@@ -13,6 +13,8 @@ use crate::ir::{Kernel, Role, Type, Value};
 pub(super) struct Arguments {
     /// Outputs, then fields.
     pub(super) buffers: Vec<Buffer>,
+    /// For each of them the index of the element at the subdomain's origin.
+    pub(super) origins: Vec<Origin>,
     /// What is the same for all points.
     pub(super) inputs: Inputs,
     /// The first point of the box.
@@ -33,8 +35,15 @@ pub(super) struct Buffer {
     pub(super) used: bool,
     /// The argument.
     pub(super) pointer: Word,
-    /// The index of the element at the subdomain's origin.
-    pub(super) origin: Word,
+}
+
+/// Where the index of an origin is.
+#[derive(Clone, Copy)]
+pub(super) enum Origin {
+    /// It is this argument.
+    Whole(Word),
+    /// It is the first (0) or second (1) number of this one.
+    Part(Word, u32),
 }
 
 /// What the values of a point depend on besides its place and the fields.
@@ -51,7 +60,11 @@ impl Arguments {
     pub(super) fn signature(module: &mut Module, source: &Source<'_>) -> Word {
         let kernel = source.kernel;
         let mut types = Buffer::types(module, kernel);
-        types.extend(vec![module.index; types.len()]);
+        let buffers = types.len();
+        types.extend(match source.has_paired_origins {
+            false => vec![module.index; buffers],
+            true => vec![module.pair(); buffers.div_ceil(2)],
+        });
         types.extend(kernel.params.iter().map(|param| module.argument(param.ty)));
         types.extend([module.index; 2]);
         types.extend([module.int; 7]);
@@ -64,18 +77,48 @@ impl Arguments {
 
     /// Declares the parameters of the open function.
     pub(super) fn declare(module: &mut Module, source: &Source<'_>) -> Arguments {
-        let (index, int) = (module.index, module.int);
-        let mut buffers = Buffer::declare(module, source);
-        for buffer in &mut buffers {
-            buffer.origin = module.parameter(index, &format!("{}_origin", buffer.name));
-        }
+        let int = module.int;
+        let buffers = Buffer::declare(module, source);
+        let origins = Origin::declare(module, source, &buffers);
         let scalars = scalars(module, source);
         let strides = strides(module);
         let lo = ["lo_x", "lo_y", "lo_z"].map(|name| module.parameter(int, name));
         let n = ["n_x", "n_y", "n_z"].map(|name| module.parameter(int, name));
         let parity = module.parameter(int, "parity");
         let inputs = Inputs { scalars, strides, global: global(module, source) };
-        Arguments { buffers, inputs, lo, n, parity }
+        Arguments { buffers, origins, inputs, lo, n, parity }
+    }
+}
+
+impl Origin {
+    /// Declares those of all buffers as parameters of the open function.
+    fn declare(module: &mut Module, source: &Source<'_>, buffers: &[Buffer]) -> Vec<Origin> {
+        let mut origins = Vec::new();
+        if source.has_paired_origins {
+            let ty = module.pair();
+            for (number, pair) in buffers.chunks(2).enumerate() {
+                let argument = module.parameter(ty, &format!("origins_{number}"));
+                origins.extend((0..).zip(pair).map(|(part, _)| Origin::Part(argument, part)));
+            }
+        } else {
+            let index = module.index;
+            for buffer in buffers {
+                origins.push(Origin::Whole(module.parameter(index, &format!("{}_origin", buffer.name))));
+            }
+        }
+        origins
+    }
+
+    /// Its value, in 64 bits.
+    pub(super) fn value(self, module: &mut Module) -> Word {
+        match self {
+            Origin::Whole(origin) => origin,
+            Origin::Part(pair, part) => {
+                let (index, int) = (module.index, module.int);
+                let origin = module.component(int, pair, part);
+                module.value(Op::SConvert, index, &[origin])
+            }
+        }
     }
 }
 
@@ -86,9 +129,9 @@ impl Buffer {
         outputs.chain(kernel.fields.iter().map(|field| field.ty)).map(|ty| module.pointer(ty)).collect()
     }
 
-    /// Declares all of them as parameters of the open function, as yet without an origin.
+    /// Declares all of them as parameters of the open function.
     pub(super) fn declare(module: &mut Module, source: &Source<'_>) -> Vec<Buffer> {
-        let Source { kernel, facts, names } = source;
+        let Source { kernel, facts, names, .. } = source;
         let mut buffers = Vec::new();
         for (id, output) in kernel.outputs.enumerate() {
             let axes = match output.role {
@@ -97,12 +140,12 @@ impl Buffer {
             };
             let (name, ty) = (names.output(id).to_string(), stored(output));
             let pointer = module.parameter(module.pointer(ty), &name);
-            buffers.push(Buffer { name, ty, axes, used: true, pointer, origin: 0 });
+            buffers.push(Buffer { name, ty, axes, used: true, pointer });
         }
         for ((id, field), footprint) in kernel.fields.enumerate().zip(&facts.footprints) {
             let (name, ty, axes) = (names.field(id).to_string(), field.ty, field.axes);
             let pointer = module.parameter(module.pointer(ty), &name);
-            buffers.push(Buffer { name, ty, axes, used: !footprint.reads.is_empty(), pointer, origin: 0 });
+            buffers.push(Buffer { name, ty, axes, used: !footprint.reads.is_empty(), pointer });
         }
         buffers
     }
@@ -157,7 +200,7 @@ pub(super) fn position(module: &mut Module, arguments: &Arguments, axes: Range<u
     let mut point = Vec::new();
     for (item, axis) in axes.enumerate() {
         let name = ["x", "y", "z"][axis];
-        let id = module.component(ids, item as u32);
+        let id = module.component(index, ids, item as u32);
         module.name(id, name);
         let n = module.value(Op::SConvert, index, &[arguments.n[axis]]);
         let within = module.value(Op::SLessThan, truth, &[id, n]);

@@ -35,7 +35,7 @@ pub(super) struct Body<'k, 'm> {
 impl<'k, 'm> Body<'k, 'm> {
     /// Computes in the open entry block what all points share.
     pub(super) fn new(module: &'m mut Module, source: &'k Source<'k>, inputs: &'k Inputs) -> Self {
-        let Source { kernel, facts, names } = source;
+        let Source { kernel, facts, names, .. } = source;
         module.at(Place::default());
         let mut displacements = BTreeMap::new();
         for footprint in &facts.footprints {

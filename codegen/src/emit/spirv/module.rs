@@ -363,10 +363,18 @@ impl Module {
         self.pure(Op::Load, self.ids, [pointer].into_iter().chain(aligned).collect())
     }
 
-    /// One of the three global ids.
-    pub(super) fn component(&mut self, ids: Word, item: u32) -> Word {
-        let operands = vec![Operand::IdRef(ids), Operand::LiteralBit32(item)];
-        self.pure(Op::CompositeExtract, self.index, operands)
+    /// The type of two 32-bit integers.
+    pub(super) fn pair(&mut self) -> Word {
+        // A type that is there already is given again.
+        let pair = self.builder.type_vector(self.int, 2);
+        self.name(pair, "u32x2");
+        pair
+    }
+
+    /// A component, of type `ty`, of a vector.
+    pub(super) fn component(&mut self, ty: Word, vector: Word, item: u32) -> Word {
+        let operands = vec![Operand::IdRef(vector), Operand::LiteralBit32(item)];
+        self.pure(Op::CompositeExtract, ty, operands)
     }
 
     /// `pointer + elements`, inside the same buffer.

@@ -13,7 +13,7 @@ use rspirv::spirv::{BuiltIn, Capability, Decoration, ExecutionMode, FunctionPara
 
 use super::{SpirV, disassemble};
 use crate::emit::{Code, Emitter};
-use crate::ir::{Axis, Binary, ExprKind, Stmt, Table, Type, Unary, Value};
+use crate::ir::{Axis, Binary, ExprKind, Field, Stmt, Table, Type, Unary, Value};
 use crate::random::{self, Limits};
 use crate::verify::Verified;
 use draft::{Draft, heat, single};
@@ -196,6 +196,38 @@ fn arguments_come_in_the_documented_order() {
         let expected = [&["f64_pointer"; 4][..], &["u64"; 4], &["f64", "u32", "u32"], &["u64"; 3], &["u32"; 7]];
         assert_eq!(types, expected.concat());
     }
+}
+
+#[test]
+fn very_many_origins_come_in_pairs_with_their_signs() {
+    let mut draft = heat(Type::F64);
+    for number in 0..60 {
+        let spare = draft.kernel.fields[draft.kernel.fields.ids().next().expect("heat reads a field")].clone();
+        draft.kernel.fields.push(Field { name: format!("spare_{number}"), ..spare });
+    }
+    let kernel = draft.verified();
+    let module = module(&kernel);
+    let names = names(&module);
+    for function in entry_points(&module) {
+        let name = |word: Option<Word>| names[&word.expect("a parameter has an id and a type")].as_str();
+        let pairs = function.parameters.iter().filter(|parameter| name(parameter.result_type) == "u32x2");
+        let pairs: Vec<Word> = pairs.map(|pair| pair.result_id.expect("it has an id")).collect();
+        let expected: Vec<String> = (0..32).map(|number| format!("origins_{number}")).collect();
+        assert_eq!(pairs.iter().map(|pair| names[pair].as_str()).collect::<Vec<_>>(), expected);
+        let all = || function.blocks.iter().flat_map(|block| &block.instructions);
+        let of_pairs = all().filter(|it| {
+            it.class.opcode == Op::CompositeExtract
+                && matches!(it.operands[0], Operand::IdRef(of) if pairs.contains(&of))
+        });
+        let parts: Vec<Option<Word>> = of_pairs.map(|part| part.result_id).collect();
+        assert!(parts.len() >= 4, "{} origins are used", parts.len());
+        for part in parts.into_iter().flatten() {
+            let uses: Vec<Op> =
+                all().filter(|it| it.operands.contains(&Operand::IdRef(part))).map(|it| it.class.opcode).collect();
+            assert_eq!(uses, [Op::SConvert]);
+        }
+    }
+    validated(&words(&kernel), "pairs of origins");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What CUDA C, HIP and OpenCL C have in common: literals, types, indices and the list of arguments.
 //!
 //! The arguments of a kernel, the same for all targets: a pointer per result, a pointer per field, (OpenCL only) the
-//! origin of each of these, the scalars, `sy`, `sz`, `lo_x lo_y lo_z`, `n_x n_y n_z`, `parity`, and for a kernel that uses
+//! origin of each of these (two in an argument where there are very many, see `origins`), the scalars, `sy`, `sz`, `lo_x lo_y lo_z`, `n_x n_y n_z`, `parity`, and for a kernel that uses
 //! global indices that of the origin, `g_x g_y g_z`. Field values of point (i, j, k) are at `[i + j*sy + k*sz]` from the
 //! origin; fields that lack an axis leave it out (see `address`). Truth values and integers of 8 bits travel as 32 bits.
 //! No pointer is `restrict`: a result may take the place of a field.
@@ -20,6 +20,7 @@ use super::term::{Level, Term};
 use super::walk::{Dialect, statements, used_axes, used_tables};
 use crate::emit::Target;
 use crate::emit::names::{Names, entry_point, rows_entry_point};
+use crate::emit::origins::has_paired_origins;
 use crate::ir::{
     Axis, Binary, BinaryKind, Family, Field, Function, Id, Kernel, Local, Offset, Output, Param, Table, Type, Unary,
     Value,
@@ -64,12 +65,14 @@ pub(crate) struct Source<'k> {
     pub(crate) folds: Vec<Option<Fold>>,
     /// The axes whose global index is used.
     pub(crate) axes: Vec<Axis>,
+    /// Whether an argument holds two origins.
+    pub(crate) has_paired_origins: bool,
     pub(crate) spelling: &'static Spelling,
 }
 
 /// The names that describe the geometry.
 pub(crate) struct Own {
-    /// The origins of all results, then of all fields.
+    /// The origins of all results, then of all fields; where they are paired, a name for each pair.
     pub(crate) origins: Vec<String>,
     pub(crate) sy: String,
     pub(crate) sz: String,
@@ -128,9 +131,13 @@ impl<'k> Source<'k> {
         let mut names = Names::new(&kernel, spelling.target);
         // No function above the kernel may be called like it.
         let _ = [entry_point(&kernel.name), rows_entry_point(&kernel.name)].map(|name| names.fresh(&name));
+        let has_paired_origins = has_paired_origins(verified);
         let outputs = kernel.outputs.ids().map(|id| format!("{}_origin", names.output(id)));
         let fields = kernel.fields.ids().map(|id| format!("{}_origin", names.field(id)));
-        let origins: Vec<String> = outputs.chain(fields).collect();
+        let mut origins: Vec<String> = outputs.chain(fields).collect();
+        if has_paired_origins {
+            origins = (0..origins.len().div_ceil(2)).map(|pair| format!("origins_{pair}")).collect();
+        }
         let mut fresh = |wish: &str| names.fresh(wish);
         let own = Own {
             origins: origins.iter().map(|wish| fresh(wish)).collect(),
@@ -157,7 +164,7 @@ impl<'k> Source<'k> {
         };
         let folds = kernel.outputs.iter().map(|output| Fold::new(output, &mut names)).collect();
         let helpers = needed(&kernel, &mut names, spelling.lacks);
-        Source { verified, names, own, helpers, folds, axes: used_axes(&kernel), kernel, spelling }
+        Source { verified, names, own, helpers, folds, axes: used_axes(&kernel), kernel, has_paired_origins, spelling }
     }
 
     /// The name of the kernel function that computes a point.

@@ -51,7 +51,10 @@ impl Source<'_> {
             rows.push((name.to_string(), meaning));
         }
         if self.spelling.target == Target::OpenCl {
-            rows.push(("..._origin".into(), "index of the subdomain's first element in each of these".into()));
+            rows.push(match self.has_paired_origins {
+                false => ("..._origin".into(), "index of the subdomain's first element in each of these".into()),
+                true => ("origins_...".into(), "the same of two of these, one after the other".into()),
+            });
         }
         for (id, param) in kernel.params.enumerate() {
             let name = self.names.param(id);

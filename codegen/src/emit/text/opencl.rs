@@ -106,7 +106,8 @@ fn kernel_function(source: &Source, name: &str, body: Vec<String>) -> String {
 
 /// The arguments of a kernel function.
 fn arguments(source: &Source) -> Vec<String> {
-    let origins = source.own.origins.iter().map(|origin| format!("const ulong {origin}"));
+    let ty = if source.has_paired_origins { "int2" } else { "long" };
+    let origins = source.own.origins.iter().map(|origin| format!("const {ty} {origin}"));
     pointers(source).into_iter().chain(origins).chain(numbers(source)).collect()
 }
 
@@ -125,12 +126,15 @@ fn numbers(source: &Source) -> Vec<String> {
 
 /// Moves every pointer to its subdomain's first element: a host can't pass a pointer into the middle of a buffer.
 fn origins(source: &Source) -> Vec<String> {
-    let pointers = source.pointers();
-    pointers
-        .iter()
-        .zip(&source.own.origins)
-        .map(|(pointer, origin)| format!("    {} += {origin};", pointer.name))
-        .collect()
+    let moved = |(number, pointer): (usize, Argument)| {
+        let origins = &source.own.origins;
+        match (source.has_paired_origins, number % 2) {
+            (false, _) => format!("    {} += {};", pointer.name, origins[number]),
+            (true, 0) => format!("    {} += {}.x;", pointer.name, origins[number / 2]),
+            (true, _) => format!("    {} += {}.y;", pointer.name, origins[number / 2]),
+        }
+    };
+    source.pointers().into_iter().enumerate().map(moved).collect()
 }
 
 /// Points of a row depend on none of its results, which a compiler can't see where a result takes a field's place. Not

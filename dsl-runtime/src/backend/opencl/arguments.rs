@@ -1,7 +1,7 @@
 //! From a launch to the arguments of a kernel.
 
 use super::call::{Called, Kernel, Memory};
-use crate::backend::Launch;
+use crate::backend::{Cells, Launch};
 use crate::geometry::Box3;
 use crate::kernel::{KernelDesc, ScalarType};
 
@@ -26,12 +26,46 @@ impl Numbers {
     }
 }
 
+/// The origins of a launch as a kernel wants them.
+#[derive(Debug, PartialEq)]
+pub(super) enum Origins {
+    /// An argument each.
+    Whole(Vec<i64>),
+    /// Two in an argument; the last one is filled up with a 0.
+    Paired(Vec<[i32; 2]>),
+}
+
+impl Origins {
+    /// The origins of the results and fields, or which one is too far from the start of its buffer.
+    pub(super) fn new(kernel: &KernelDesc, launch: &Launch<'_>) -> Result<Self, String> {
+        let all = || launch.outputs.iter().chain(launch.fields).map(|&Cells { origin, .. }| origin as i64);
+        if !kernel.code.paired_origins {
+            return Ok(Origins::Whole(all().collect()));
+        }
+        let mut pairs = vec![[0; 2]; all().count().div_ceil(2)];
+        for (number, origin) in all().enumerate() {
+            pairs[number / 2][number % 2] = i32::try_from(origin).map_err(|_| {
+                let what = match number.checked_sub(launch.outputs.len()) {
+                    Some(field) => format!("field `{}`", kernel.fields[field].name),
+                    None => format!("result {number}"),
+                };
+                format!(
+                    "it takes so many fields that it gets their origins in 32 bits, and that of {what} is cell {origin} \
+                     of its buffer; fewer fields or a smaller grid would work"
+                )
+            })?;
+        }
+        Ok(Origins::Paired(pairs))
+    }
+}
+
 /// Buffers, their origins, scalars, strides, box, parity, global index: the order that the emitters give the parameters.
 pub(super) fn set_arguments(
     function: &Kernel,
     kernel: &KernelDesc,
     launch: &Launch<'_>,
     buffers: &[&Memory],
+    origins: &Origins,
     numbers: &Numbers,
 ) -> Called<()> {
     let mut places = 0..;
@@ -39,8 +73,9 @@ pub(super) fn set_arguments(
     for buffer in buffers {
         function.set_memory(next(), buffer)?;
     }
-    for cells in launch.outputs.iter().chain(launch.fields) {
-        function.set_number(next(), cells.origin as u64)?;
+    match origins {
+        Origins::Whole(origins) => origins.iter().try_for_each(|&origin| function.set_number(next(), origin))?,
+        Origins::Paired(pairs) => pairs.iter().try_for_each(|&pair| function.set_number(next(), pair))?,
     }
     for (param, &bits) in kernel.params.iter().zip(launch.scalars) {
         match param.ty {

@@ -254,6 +254,8 @@ impl Number for u64 {}
 impl Number for i64 {}
 impl Number for u32 {}
 impl Number for i32 {}
+/// OpenCL's `int2`.
+impl Number for [i32; 2] {}
 
 /// A box of bytes as the calls for boxes want it: bytes along the first axis, rows and planes along the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

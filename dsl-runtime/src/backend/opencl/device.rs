@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use opencl3::error_codes::CL_MEM_OBJECT_ALLOCATION_FAILURE;
 
-use super::arguments::{Numbers, set_arguments};
+use super::arguments::{Numbers, Origins, set_arguments};
 use super::call::{Called, DeviceId, Failure, Memory, Rect};
 use super::discover::{Facts, Found};
 use super::lane::{Kept, Lane, Moment};
@@ -425,7 +425,13 @@ impl Device for OpenClDevice {
                 format!("`{}` over {}: a coordinate has more than 31 bits", kernel.name, launch.range),
             )
         })?;
-        set_arguments(&loaded.kernel, kernel, launch, &memories, &numbers).map_err(|failure| self.driver(failure))?;
+        let origins = Origins::new(kernel, launch).map_err(|reason| Error::Unsupported {
+            device: self.facts.info.to_string(),
+            kernel: kernel.name.to_owned(),
+            reason,
+        })?;
+        set_arguments(&loaded.kernel, kernel, launch, &memories, &origins, &numbers)
+            .map_err(|failure| self.driver(failure))?;
         let grid = mapping::grid(&limits, loaded.entry, loaded.group, points);
         // SAFETY: every argument is set, and `launch_buffers` compared what the kernel reads and writes with what the
         // buffers hold.

@@ -61,11 +61,13 @@ fn uses(kernel: &KernelDesc, ty: ScalarType) -> bool {
 /// The number of arguments of an entry point and their bytes.
 pub(super) fn arguments(kernel: &KernelDesc) -> (usize, usize) {
     let buffers = kernel.outputs.len() + kernel.fields.len();
-    // A buffer is a pointer and the index of its origin; two strides of 8 bytes and seven or ten integers of 4
-    // follow the scalars.
+    // A buffer is a pointer and the index of its origin, of which two may come together; two strides of 8 bytes and
+    // seven or ten integers of 4 follow the scalars.
+    let origins = if kernel.code.paired_origins { buffers.div_ceil(2) } else { buffers };
     let scalars: usize = kernel.params.iter().map(|param| param.ty.bytes().max(4)).sum();
     let integers = if kernel.uses_index { 10 } else { 7 };
-    (2 * buffers + kernel.params.len() + 2 + integers, 16 * buffers + scalars + 2 * 8 + integers * 4)
+    let count = buffers + origins + kernel.params.len() + 2 + integers;
+    (count, 8 * (buffers + origins) + scalars + 2 * 8 + integers * 4)
 }
 
 /// A kernel that is ready to run.

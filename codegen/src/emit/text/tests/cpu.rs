@@ -13,7 +13,7 @@ use super::world::{GRID, Launch, ORIGIN, World, extent, global, index, lo, place
 use super::{C_EMITTERS, text};
 use crate::analyse::analyse;
 use crate::emit::names::{entry_point, rows_entry_point};
-use crate::emit::{Emitter, Target};
+use crate::emit::{Emitter, Target, has_paired_origins};
 use crate::ir::{Exactness, Function, Role, Type, Value};
 use crate::offline::require::available;
 use crate::verify::Verified;
@@ -72,6 +72,7 @@ fn prelude(target: Target) -> String {
         Target::OpenCl => "#include <stdbool.h>\n#include <stdio.h>\n#include <string.h>\n#include <tgmath.h>\n
             #define kernel\n#define global\n
             typedef unsigned long ulong;\ntypedef unsigned int uint;\ntypedef unsigned char uchar;\n
+            typedef struct { int x, y; } int2;
             static int global_id[3];\nstatic unsigned long get_global_id(int axis) { return global_id[axis]; }
             static double as_double(ulong bits) { double v; memcpy(&v, &bits, 8); return v; }
             static float as_float(unsigned bits) { float v; memcpy(&v, &bits, 4); return v; }
@@ -138,7 +139,11 @@ fn launches(target: Target, kernel: &Verified, given: &Given, launch: Launch) ->
         }
         Target::OpenCl => {
             let pointers = given.arrays.iter().map(|(name, _)| format!("{name}, ")).collect::<String>();
-            let origins = origins().map(|origin| format!("{origin}, ")).collect::<String>();
+            let mut origins: Vec<String> = origins().map(|origin| format!("{origin}, ")).collect();
+            if has_paired_origins(kernel) {
+                origins = origins.chunks(2).map(|pair| format!("(int2){{{}}}, ", pair.concat())).collect();
+            }
+            let origins = origins.concat();
             let call = |name: &str| format!("{name}({pointers}{origins}{scalars}{geometry});");
             let each = |axis: usize, count: usize| {
                 format!("for (global_id[{axis}] = 0; global_id[{axis}] < {count}; ++global_id[{axis}]) ")

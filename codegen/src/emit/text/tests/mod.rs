@@ -32,6 +32,33 @@ fn kernels_made_by_hand_have_the_interpreters_bits() {
     }
 }
 
+/// A kernel that reads all of so many fields.
+fn many(name: &str, fields: usize) -> Verified {
+    let mut build = Build::named(name);
+    let output = build.output(Type::F64);
+    let mut sum = build.literal(Value::F64(0.5));
+    for number in 0..fields {
+        let field = build.field(&format!("u_{number}"), Type::F64);
+        let load = build.load(field, [number as i32 % 3 - 1, 0, number as i32 % 2]);
+        sum = build.binary(Binary::Add, sum, load);
+    }
+    build.0.body.push(Stmt::Store { output, value: sum, place: Place::default() });
+    build.verified()
+}
+
+#[test]
+fn kernels_of_very_many_fields_have_the_interpreters_bits() {
+    let cases = [("whole", 58, false), ("paired", 59, true), ("even", 64, true)].map(|(name, fields, is_paired)| {
+        let kernel = many(name, fields);
+        assert_eq!(text(&OpenClC, &kernel).contains("const int2 origins_0,"), is_paired, "{name}");
+        assert_eq!(text(&OpenClC, &kernel).contains("const long u_0_origin,"), !is_paired, "{name}");
+        assert!(!text(&CudaC, &kernel).contains("origin,"), "{name}");
+        let world = World::random(&mut Random::new(1), &kernel).by_parity();
+        (kernel, world)
+    });
+    check("many", &cases, 0);
+}
+
 #[test]
 fn random_kernels_have_the_interpreters_bits() {
     let limits = Limits { reach: 1, ..Limits::default() };

@@ -7,6 +7,7 @@ mod folds;
 mod limits;
 mod machine;
 mod numerics;
+mod origins;
 mod several;
 mod transfers;
 mod types;
@@ -133,6 +134,7 @@ const fn describe(ty: ScalarType, opencl: &'static str, spirv: &'static [u8]) ->
             spirv,
             entry: "heat",
             rows_entry: "heat_rows",
+            paired_origins: false,
         },
     }
 }
