@@ -69,11 +69,7 @@ impl<'a> Pair<'a> {
     fn copy(&self) -> Result<()> {
         let (Some(region), Some(to)) = (self.layout.region(&self.layout.cells), self.to) else { return Ok(()) };
         let queue = QueueId::COMPUTE;
-        self.device.copy(
-            queue,
-            Place { buffer: self.from, region: &region },
-            Place { buffer: to, region: &region },
-        )?;
+        self.device.copy(queue, Place { buffer: self.from, region: &region }, Place { buffer: to, region: &region })?;
         self.device.finish(queue)
     }
 }

@@ -401,7 +401,9 @@ pub enum Error {
         source: Box<Error>,
     },
     /// A checked run came to another result than the reference device.
-    #[error("after step {step} {what} differs from the reference at {place}: {found}, and the reference has {expected}")]
+    #[error(
+        "after step {step} {what} differs from the reference at {place}: {found}, and the reference has {expected}"
+    )]
     Differs {
         /// The field, scalar or record.
         what: String,

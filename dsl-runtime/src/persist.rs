@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use crate::reduction::word;
 use crate::checkpoint::{self, Counter, Header, StoredField, StoredRecord, StoredScalar};
 use crate::element::Element;
 use crate::error::{Error, LastCheckpoint, Result};
@@ -11,6 +10,7 @@ use crate::geometry::Box3;
 use crate::kernel::KernelDesc;
 use crate::plan::FieldId;
 use crate::raw::Sink;
+use crate::reduction::word;
 use crate::schedule::{Stage, Update};
 use crate::shape::Shape;
 use crate::simulation::{Shared, Simulation};

@@ -1,5 +1,6 @@
 //! Whole simulations with kernels written by hand, on the devices that are always there.
 
+mod several;
 mod types;
 
 use std::f64::consts::PI;
