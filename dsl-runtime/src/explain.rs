@@ -8,8 +8,10 @@ use crate::exchange::Exchange;
 use crate::geometry::AXES;
 use crate::halo::{Halo, halo};
 use crate::plan::Plan;
+use crate::report::joined;
 use crate::schedule::Stage;
 use crate::simulation::Shared;
+use crate::traffic::Traffic;
 
 /// Halos, plan and memory of a step.
 #[derive(Clone, Debug)]
@@ -32,6 +34,14 @@ pub struct Explanation {
     pub fields: Vec<String>,
     /// The names of its scalars, by number.
     pub scalars: Vec<String>,
+    /// What a run of the plan moves between devices.
+    pub exchanged: Traffic,
+    /// Why cells travel through the host although the strategy would copy them directly; one reason for each pair.
+    pub detours: Vec<String>,
+    /// The planes that each device owns.
+    pub planes: Vec<[i64; 2]>,
+    /// Bytes of host memory for exchanges that each device has.
+    pub staging: Vec<u64>,
     /// The memory of the simulation's fields on each device.
     pub memory: Vec<DeviceMemory>,
 }
@@ -123,7 +133,32 @@ impl Explanation {
             let free = device.free_memory().ok().flatten().map(|free| free.bytes);
             DeviceMemory { fields, bytes, free }
         });
+        let shapes = state.as_ref().map(|state| state.shapes.clone()).unwrap_or_default();
+        let exchanged = if state.is_some() { Traffic::of(plan, &shapes) } else { Traffic::default() };
+        let count = shared.devices.len();
+        let staging = (0..count).map(|device| {
+            let own = plan.stagings.iter().filter(|staging| staging.device == device);
+            own.map(|staging| staging.bytes as u64).sum()
+        });
+        let planes = (0..count).map(|device| {
+            let next =
+                if device + 1 < count { shared.split.start(device + 1) } else { shared.extent.cells()[2] as i64 };
+            [shared.split.start(device), next]
+        });
+        let mut detours = Vec::new();
+        if exchange.recipe().is_some_and(|recipe| recipe.direct) && exchanged.staged > 0 {
+            for (from, to) in (0..count).flat_map(|from| (0..count).map(move |to| (from, to))) {
+                let reaches = shared.devices[from].reaches(&*shared.devices[to]);
+                if let (Err(reason), 1) = (reaches, from.abs_diff(to)) {
+                    detours.push(format!("device {from} to device {to}: {reason}"));
+                }
+            }
+        }
         Self {
+            exchanged,
+            detours,
+            planes: planes.collect(),
+            staging: staging.collect(),
             grid: shared.extent.cells(),
             devices: shared.devices.iter().map(|device| device.summary()).collect(),
             exchange,
@@ -141,7 +176,12 @@ impl Explanation {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.grid;
-        writeln!(f, "grid {x}x{y}x{z} on {}, exchange {}", self.devices.join(" + "), self.exchange)?;
+        writeln!(f, "grid {x}x{y}x{z} on {}, exchange {}", joined(&self.devices), self.exchange)?;
+        if self.devices.len() > 1 {
+            for (number, ([first, end], device)) in self.planes.iter().zip(&self.devices).enumerate() {
+                writeln!(f, "  device {number}, planes {first}..{end} along Z: {device}")?;
+            }
+        }
         writeln!(f, "halos (cells read beyond the updated points)")?;
         let width = self.fields.iter().map(|name| name.chars().count()).max().unwrap_or(0);
         for FieldHalo { field, kernel, parameter, file, halo } in &self.halos {
@@ -158,12 +198,21 @@ impl fmt::Display for Explanation {
         writeln!(f, "plan of a step (u' is the second buffer of u)")?;
         write!(f, "{}", self.plan.named(&self.fields, &self.scalars))?;
         writeln!(f, "  {} points, at least {} of memory traffic", self.plan.points, Bytes(self.plan.bytes))?;
+        if self.devices.len() > 1 {
+            let every =
+                if self.plan.steps == 1 { "in each step".into() } else { format!("every {} steps", self.plan.steps) };
+            writeln!(f, "  exchanged {every}: {}", self.exchanged)?;
+            self.detours.iter().try_for_each(|detour| writeln!(f, "  through the host, {detour}"))?;
+        }
         writeln!(f, "memory")?;
-        for (memory, device) in self.memory.iter().zip(&self.devices) {
+        for (number, (memory, device)) in self.memory.iter().zip(&self.devices).enumerate() {
             let fields = self.fields.iter().zip(&memory.fields);
             let fields: Vec<_> =
                 fields.map(|(name, (bytes, buffers))| format!("{name} {buffers} x {}", Bytes(*bytes))).collect();
             write!(f, "  {device}: {}, {} in all", fields.join(", "), Bytes(memory.bytes))?;
+            if self.staging[number] > 0 {
+                write!(f, ", and {} of host memory for exchanges", Bytes(self.staging[number]))?;
+            }
             match memory.free {
                 Some(free) => writeln!(f, ", {} free", Bytes(free))?,
                 None => writeln!(f)?,

@@ -33,6 +33,7 @@ mod step;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod verify;
 mod vti;
 
@@ -84,3 +85,4 @@ pub use shape::Shape;
 pub use simulation::{Builder, Simulation};
 pub use source::{Planes, Point, Source};
 pub use step::{Stages, Step};
+pub use traffic::Traffic;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::exchange::Exchange;
+use crate::traffic::Traffic;
 
 /// The figures of a finished run.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,8 +17,10 @@ pub struct Report {
     pub steps: u64,
     /// The devices, in words.
     pub devices: Vec<String>,
-    /// The exchange strategy that was asked for.
+    /// The exchange strategy that was used.
     pub exchange: Exchange,
+    /// What was exchanged between devices, as counted.
+    pub exchanged: Traffic,
     /// The time in which devices were stepping, until the last one was finished. Filling fields, building kernels and
     /// the caller's own functions between steps don't count.
     pub seconds: f64,
@@ -61,7 +64,7 @@ pub(crate) fn per_second(count: u64, seconds: f64) -> f64 {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.grid;
-        let (kernels, devices) = (self.kernels.join(", "), self.devices.join(" + "));
+        let (kernels, devices) = (self.kernels.join(", "), joined(&self.devices));
         let plural = if self.steps == 1 { "" } else { "s" };
         write!(f, "{kernels} {x}x{y}x{z}, {} step{plural} on {devices}: {:.3} s", self.steps, self.seconds)?;
         if self.points == 0 {
@@ -74,12 +77,20 @@ impl fmt::Display for Report {
             giga(self.points_per_second()),
             giga(self.effective_bandwidth())
         )?;
-        match (self.share(), self.copy_bandwidth) {
-            (Some(share), Some(copy)) => {
-                write!(f, ", {:.0} % of the measured copy bandwidth ({:.1} GB/s)", share * 100.0, giga(copy))
-            }
-            _ => Ok(()),
+        if let (Some(share), Some(copy)) = (self.share(), self.copy_bandwidth) {
+            write!(f, ", {:.0} % of the measured copy bandwidth ({:.1} GB/s)", share * 100.0, giga(copy))?;
         }
+        if self.exchanged.is_empty() { Ok(()) } else { write!(f, "; {}: {}", self.exchange, self.exchanged) }
+    }
+}
+
+/// The devices in words: those that differ in nothing but their number and their CPUs are told once.
+pub(crate) fn joined(devices: &[String]) -> String {
+    match devices {
+        [first, .., last] if devices.iter().all(|device| device.starts_with("host ") && device.contains(" of ")) => {
+            format!("{first} to {last}")
+        }
+        others => others.join(" + "),
     }
 }
 
@@ -107,6 +118,7 @@ mod tests {
             steps: 100,
             devices: vec!["host (2 threads, AVX-512)".into()],
             exchange: Exchange::Auto,
+            exchanged: Traffic::default(),
             seconds: 1.25,
             points: 100 * 254_u64.pow(3),
             bytes: 3200 * 254_u64.pow(3),

@@ -11,6 +11,7 @@ use crate::progress::ProgressBar;
 use crate::report::{Progress, Report, per_second};
 use crate::simulation::Simulation;
 use crate::step::Step;
+use crate::traffic::Traffic;
 
 /// About how long devices step before the caller hears of it.
 const PROGRESS_SECONDS: f64 = 0.1;
@@ -103,9 +104,11 @@ impl<'a> Run<'a> {
         shared.state()?.check()?;
         let bar = self.bar.then(|| ProgressBar::new(steps));
         let (mut done, mut elapsed, mut ahead) = (0, Duration::ZERO, 1);
+        let mut exchanged = Traffic::default();
         while done < steps {
             let count = self.next_stop(done, steps.min(done + ahead)) - done;
             let time = step.advance(count)?;
+            exchanged += step.traffic(count);
             done += count;
             elapsed += time;
             let each = time.as_secs_f64() / count as f64;
@@ -127,6 +130,7 @@ impl<'a> Run<'a> {
             steps: done,
             devices: simulation.devices(),
             exchange: step.exchange(),
+            exchanged,
             seconds: elapsed.as_secs_f64(),
             points: plan.points * done,
             bytes: plan.bytes * done,

@@ -1,5 +1,6 @@
 //! Simulations: a grid, the devices that it lives on, its fields and the runs of its steps.
 
+use std::env;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -170,8 +171,29 @@ impl Builder {
         self
     }
 
-    /// Opens the devices.
+    /// Opens the devices. The environment has the last word: `POLYHALO_DEVICES` and `POLYHALO_EXCHANGE` replace what the
+    /// program says, `POLYHALO_VERIFY=1` and `POLYHALO_PARANOID=1` ask for checked runs ([`verify`](Self::verify),
+    /// [`paranoid`](Self::paranoid)); `polyhalo verify` sets them.
     pub fn build(self) -> Result<Simulation> {
+        self.overridden(|name| env::var(name).ok())?.build_as_said()
+    }
+
+    /// The same with what the environment asks for.
+    pub(crate) fn overridden(mut self, variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+        if let Some(devices) = variable("POLYHALO_DEVICES") {
+            self.devices = devices;
+        }
+        if let Some(exchange) = variable("POLYHALO_EXCHANGE") {
+            self.exchange = exchange.parse()?;
+        }
+        let is_set = |name: &str| variable(name).is_some_and(|value| value != "0");
+        self.verify |= is_set("POLYHALO_VERIFY");
+        self.paranoid |= is_set("POLYHALO_PARANOID");
+        Ok(self)
+    }
+
+    fn build_as_said(self) -> Result<Simulation> {
         let devices = devices::find(&self.devices, &kernel::registry())?.open(&self.options)?;
         self.build_on(devices)
     }
@@ -192,7 +214,7 @@ impl Builder {
         let issue = if self.options.order == Order::Eager { Issue::Lanes } else { Issue::InOrder };
         let trace = self.options.trace.then(|| Trace::new(&devices));
         let shadow = if self.verify {
-            let reference = Self { devices: "reference".into(), ..Self::clone(&self).unchecked() }.build()?;
+            let reference = Self { devices: "reference".into(), ..self.clone().unchecked() }.build_as_said()?;
             Some(Shadow { shared: reference.shared })
         } else {
             None

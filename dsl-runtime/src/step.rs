@@ -28,6 +28,7 @@ use crate::scalar::{Function, Inputs, IntoArgument, Scalar};
 use crate::schedule::{self, Output, Stage, Update};
 use crate::shape::{Shape, wider};
 use crate::simulation::Shared;
+use crate::traffic::Traffic;
 use crate::verify::Shadow;
 
 /// The stages of a step while it is being recorded.
@@ -314,6 +315,8 @@ struct Inner {
     exchange: Exchange,
     /// Those that do most steps in a run first; the last one does single steps.
     programs: Vec<Program>,
+    /// What a run of each moves between devices.
+    traffic: Vec<Traffic>,
     /// The program for the reference device, where runs are checked.
     check: Option<Program>,
 }
@@ -341,6 +344,7 @@ impl Step {
         }
         shared.surround(&widths.unwrap_or_default(), &schedule::groups(&stages))?;
         shared.double(&schedule::double_buffered(&stages))?;
+        let traffic = programs.iter().map(|program| Traffic::of(&program.plan, &shapes)).collect();
         let check = match &shared.shadow {
             Some(shadow) => Some(check_program(&shared, shadow, &stages, plan, functions)?),
             None => None,
@@ -351,7 +355,7 @@ impl Step {
             state.program = persist::program(state.program, &stages, &shapes);
             state.counts.len() - 1
         };
-        Ok(Self { inner: Arc::new(Inner { shared, number, stages, exchange, programs, check }) })
+        Ok(Self { inner: Arc::new(Inner { shared, number, stages, exchange, programs, traffic, check }) })
     }
 
     /// What the step will do: halos with the lines that ask for them, the plan, memory. Nothing runs.
@@ -367,6 +371,17 @@ impl Step {
         } else {
             shared.advance_all(programs, *number, steps)
         }
+    }
+
+    /// What is exchanged between devices in so many steps.
+    pub(crate) fn traffic(&self, steps: u64) -> Traffic {
+        let (mut left, mut all) = (steps, Traffic::default());
+        for (program, traffic) in self.inner.programs.iter().zip(&self.inner.traffic) {
+            let each = program.plan.steps.max(1);
+            all += traffic.times(left / each);
+            left %= each;
+        }
+        all
     }
 
     /// The plan of a single step.

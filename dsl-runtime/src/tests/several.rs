@@ -100,6 +100,20 @@ fn what_only_an_unexchanged_halo_cell_holds_ends_a_paranoid_run_and_is_named() {
 }
 
 #[test]
+fn the_environment_has_the_last_word() {
+    let with = |pairs: &'static [(&str, &str)]| {
+        let builder = on_devices([4, 4, 4], "nothing").measure_bandwidth(false);
+        builder.overridden(|name| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.into()))
+    };
+    let pairs = &[("POLYHALO_DEVICES", "host:2"), ("POLYHALO_EXCHANGE", "streamed"), ("POLYHALO_VERIFY", "1")];
+    let sim = with(pairs).unwrap().build().unwrap();
+    assert_eq!((sim.devices().len(), sim.exchange()), (2, Exchange::Streamed));
+    assert!(sim.shared.shadow.is_some() && !sim.shared.paranoid);
+    assert!(matches!(with(&[("POLYHALO_EXCHANGE", "fast")]), Err(Error::NoSuchExchange { .. })));
+    assert!(with(&[("POLYHALO_VERIFY", "0"), ("POLYHALO_DEVICES", "")]).unwrap().build().is_err());
+}
+
+#[test]
 fn more_devices_than_planes_and_shares_for_others_are_refused() {
     let refused = |builder: Builder| builder.build().map(|_| ()).unwrap_err();
     let error = refused(on_devices([4, 4, 3], "host:4"));
@@ -137,4 +151,31 @@ fn halos_are_no_wider_than_needed_and_memory_is_that_of_the_planes() {
     let plane = one / 32;
     // Eight planes each, and a halo plane on each inner side.
     assert_eq!(four, [9, 10, 10, 9].map(|planes| planes * plane));
+}
+
+#[test]
+fn explanations_and_reports_name_planes_ways_and_bytes() {
+    let explained = |devices: &str, exchange| {
+        let sim = on_devices([8, 8, 12], devices).exchange(exchange).measure_bandwidth(false).build().unwrap();
+        let u = sim.field_from("u", random([8, 8, 12], 1)).unwrap();
+        let step = sim.step(|s| s.update(&u, heat(&u, &u, &u, 0.0))).unwrap();
+        let text = step.explain().to_string();
+        (text, sim.run(&step, 6).unwrap())
+    };
+    let plane = 8 * 8 * 8;
+    let (text, report) = explained("host:3", Exchange::PeerToPeer);
+    assert!(text.contains("  device 1, planes 4..8 along Z: host 1 of 3"), "{text}");
+    assert!(text.contains("  exchanged in each step: 4 copies from device to device (2.0 KiB)"), "{text}");
+    assert_eq!((report.exchanged.direct, report.exchanged.direct_bytes), (24, 24 * plane));
+    assert!(report.to_string().ends_with("; peer-to-peer: 24 copies from device to device (12.0 KiB)"), "{report}");
+    let (text, report) = explained("reference:2", Exchange::PeerToPeer);
+    assert!(text.contains("  through the host, device 0 to device 1: the back end `reference`"), "{text}");
+    assert!(text.contains(" of host memory for exchanges"), "{text}");
+    assert_eq!((report.exchanged.staged, report.exchanged.staged_bytes), (12, 12 * plane));
+    let (text, report) = explained("host:2", Exchange::Deep(3));
+    assert!(text.contains("  exchanged every 3 steps: "), "{text}");
+    assert_eq!(report.exchange, Exchange::Deep(3));
+    let (_, report) = explained("host:2", Exchange::Auto);
+    assert_ne!(report.exchange, Exchange::Auto);
+    assert!(explained("host", Exchange::Auto).1.exchanged.is_empty());
 }

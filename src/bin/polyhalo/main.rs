@@ -3,6 +3,7 @@
 mod devices;
 mod doctor;
 mod inspect;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,8 @@ enum Command {
     Devices(devices::Devices),
     /// Check the optional tools, and say what each gives and how to install it.
     Doctor(doctor::Doctor),
+    /// Run a program on several sets of devices, every step checked against the reference device.
+    Verify(verify::Verify),
 }
 
 /// What went wrong, in one readable paragraph.
@@ -53,6 +56,7 @@ fn run(command: Command) -> Result<(), Failure> {
         }),
         Command::Devices(devices) => devices.run(),
         Command::Doctor(doctor) => doctor.run(),
+        Command::Verify(verify) => verify.run(),
     }
 }
 
