@@ -103,9 +103,11 @@
 //! (`#![deny(unsafe_code)]` is fine).
 
 pub use polyhalo_macros::stencil;
+pub use polyhalo_runtime::backend::{Affinity, Helpers};
 /// For the code that `#[stencil]` generates; no part of the interface.
 #[doc(hidden)]
 pub use polyhalo_runtime::facade::__private;
+pub use polyhalo_runtime::partition::Division;
 pub use polyhalo_runtime::{
     AnyField, Argument, Axes, Boundary, Builder, Bytes, Call, CheckpointDifference, ColourMap, END, Element, Error,
     Exchange, Explanation, FACES, Field, FieldX, FieldXY, FieldXZ, FieldY, FieldYZ, FieldZ, Folds, HERE, Inputs,
@@ -113,7 +115,7 @@ pub use polyhalo_runtime::{
     Primitive, Progress, ProgressBar, Range, ReadsBeyond, Record, Report, Result, Run, Scalar, Simulation, Source,
     Stages, Step, Sum, Targets, VendorFunctions, Verdict, X, Y, Z,
 };
-pub use polyhalo_runtime::{backend, bandwidth, devices, geometry, kernel, plan};
+pub use polyhalo_runtime::{backend, bandwidth, devices, geometry, kernel, placement, plan};
 
 /// What a program that defines and runs stencils needs.
 pub mod prelude {
