@@ -254,8 +254,10 @@ pub enum Error {
         ty: ScalarType,
     },
     /// A sum doesn't fit its type.
-    #[error("the sum is {total}, which {ty} can't hold: add up a wider type, as in `Sum(value as i64)`")]
+    #[error("the sum of `{kernel}` is {total}, which {ty} can't hold: {}", Wider(*ty, *total))]
     SumTooLarge {
+        /// The kernel that gave what was added up.
+        kernel: String,
         /// The type of the result.
         ty: ScalarType,
         /// The sum.
@@ -558,6 +560,21 @@ impl fmt::Display for Names<'_> {
             (true, _) => f.write_str(&holds),
             (false, false) => write!(f, "{lacks}, and {holds}"),
         }
+    }
+}
+
+/// What holds such a sum.
+struct Wider(ScalarType, i128);
+
+impl fmt::Display for Wider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(ty, total) = *self;
+        let wider = match ty {
+            ScalarType::U64 | ScalarType::U32 | ScalarType::U8 if u64::try_from(total).is_ok() => "u64",
+            _ if i64::try_from(total).is_ok() => "i64",
+            _ => return f.write_str("no integer type does; add up floats, as in `Sum(value as f64)`"),
+        };
+        write!(f, "add up a wider type, as in `Sum(value as {wider})`")
     }
 }
 

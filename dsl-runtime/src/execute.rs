@@ -130,8 +130,11 @@ impl Program {
             Action::Launch { .. } | Action::Copy { .. } => self.enqueue(op, world),
             Action::Fold { role, ty, rows, into } => {
                 let bits = self.fold(*role, *ty, rows, world)?;
-                world.scalars[into.0 as usize] =
-                    bits.map_err(|overflow| Error::SumTooLarge { ty: overflow.ty, total: overflow.total })?;
+                world.scalars[into.0 as usize] = bits.map_err(|overflow| Error::SumTooLarge {
+                    kernel: self.giver(rows),
+                    ty: overflow.ty,
+                    total: overflow.total,
+                })?;
                 Ok(())
             }
             Action::Compute { function, inputs, output } => {
@@ -166,7 +169,8 @@ impl Program {
         world: &World<'_>,
     ) -> Result<Result<u64, reduction::Overflow>> {
         let mut fold = reduction::Fold::new(role, ty);
-        for (slot, part) in rows {
+        for (part_number, (slot, part)) in rows.iter().enumerate() {
+            fold.part(part_number);
             for (number, device) in world.devices.iter().enumerate() {
                 let mut part = *part;
                 (part.lo[0], part.hi[0]) = (0, 1);
@@ -177,6 +181,16 @@ impl Program {
             }
         }
         Ok(fold.result())
+    }
+
+    /// The name of the kernel that left such rows; these are fields that no other one writes.
+    fn giver(&self, rows: &[(Slot, Box3)]) -> String {
+        let mut launches = self.plan.ops.iter().filter_map(|op| match &op.action {
+            Action::Launch { kernel, outputs, .. } => Some((*kernel, outputs)),
+            _ => None,
+        });
+        let giver = launches.find(|(_, outputs)| rows.iter().any(|(slot, _)| outputs.contains(slot)));
+        giver.map_or_else(String::new, |(kernel, _)| self.plan.kernels[kernel].name.into())
     }
 
     fn enqueue(&self, op: &Op, world: &World<'_>) -> Result<()> {

@@ -10,7 +10,9 @@
 //! - Zeros count as +0, and a zero result is +0.
 //! - Without values a sum is 0, the largest value is minus infinity (of integers the least one) and the least plus
 //!   infinity (of integers the largest one).
-//! - Sums of integers are exact up to 64 bits per row; a result that its type can't hold is an [`Overflow`].
+//! - Sums of integers are exact; a result that its type can't hold is an [`Overflow`]. A row has 64 bits for its sum, which
+//!   sums of narrower types never fill. A kernel gives a sum of 64-bit integers as two, of the lower 32 bits of the values and
+//!   of the bits above them ([`Role::parts`]), which are put together at the end.
 
 mod accumulate;
 mod fold;
@@ -53,6 +55,14 @@ impl Role {
             (Role::Sum, ScalarType::I64 | ScalarType::I32 | ScalarType::I8) => ScalarType::I64,
             (Role::Sum, ScalarType::U64 | ScalarType::U32 | ScalarType::U8 | ScalarType::Bool) => ScalarType::U64,
             (Role::Value | Role::Max | Role::Min, ty) => ty,
+        }
+    }
+
+    /// How many outputs of a kernel such a result is: two for a sum of 64-bit integers, one for all others.
+    pub fn parts(self, ty: ScalarType) -> usize {
+        match (self, ty) {
+            (Role::Sum, ScalarType::I64 | ScalarType::U64) => 2,
+            _ => 1,
         }
     }
 }

@@ -179,11 +179,12 @@ impl Stages {
         let fields: Vec<_> = call.fields.iter().map(|field| field.id).collect();
         let scalars = call.scalars.iter().map(|scalar| scalar.operand(self.shared.id)).collect::<Result<_>>()?;
         let (boxes, parity) = self.boxes(call, targets)?;
-        let outputs = targets.iter().zip(kernel.outputs).map(|(target, output)| {
+        let outputs = targets.iter().zip(kernel.results()).map(|(target, (_, output))| {
             Ok(match target {
                 Target::Field(field) => Output::Field(field.id),
                 Target::Scalar(scalar, _) => {
-                    let rows = boxes.iter().map(|_| self.rows_of(output.stored())).collect::<Result<_>>()?;
+                    let count = boxes.len() * output.role.parts(output.ty);
+                    let rows = (0..count).map(|_| self.rows_of(output.stored())).collect::<Result<_>>()?;
                     Output::Fold { scalar: scalar.id, rows }
                 }
             })
