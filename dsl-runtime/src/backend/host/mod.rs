@@ -159,8 +159,11 @@ impl HostDevice {
 
     /// Runs `work` on the pool.
     fn together(&self, place: &str, work: &(dyn Fn(usize) + Sync)) -> Result<()> {
-        let panicked = |message| Error::Panicked { device: self.summary(), place: place.into(), message };
-        self.pool.run(work).map_err(panicked)
+        self.pool.run(work).map_err(|message| self.panicked(place, message))
+    }
+
+    fn panicked(&self, place: &str, message: String) -> Error {
+        Error::Panicked { device: self.summary(), place: place.into(), message }
     }
 
     /// Copies the rows of `from` at `source` to the rows of `to` at `target`; both regions have the same shape.
@@ -328,7 +331,8 @@ impl Device for HostDevice {
         };
         let outputs: Vec<_> = launch.outputs.iter().map(|cells| Address(address(cells))).collect();
         let fields: Vec<_> = launch.fields.iter().map(|cells| Address(address(cells))).collect();
-        let parts = thread_boxes(&launch.range, self.pool.threads());
+        let threads = sweep::threads(kernel, &launch.range, self.pool.threads());
+        let parts = thread_boxes(&launch.range, threads);
         let native = self.native(kernel);
         // Memory past the caches is for lines that are written whole and weren't read.
         let partly = launch.is_in_place() || launch.parity.is_some();
@@ -358,6 +362,9 @@ impl Device for HostDevice {
                 support::fence();
             }
         };
+        if threads == 1 {
+            return self.pool.run_alone(&work).map_err(|message| self.panicked(&format!("`{}`", kernel.name), message));
+        }
         self.together(&format!("`{}`", kernel.name), &work)
     }
 
