@@ -168,10 +168,12 @@ pub enum Error {
         field: String,
     },
     /// A range names cells that there are not.
-    #[error("the range {lo}..{hi} along {axis} leaves the field, which has {cells} cells there")]
+    #[error("the range {written} along {axis} leaves the field, which has {cells} cells there")]
     RangeOutside {
         /// The axis.
         axis: &'static str,
+        /// The range as it was written.
+        written: String,
         /// The first cell, counted from the low end.
         lo: i64,
         /// One past the last cell.
@@ -179,11 +181,29 @@ pub enum Error {
         /// Cells of the field.
         cells: i64,
     },
-    /// Ranges of one call have points in common, or colours that differ.
-    #[error("the ranges of the call of `{kernel}` overlap, or differ in colour: make a stage of each")]
+    /// Ranges of one call have points in common.
+    #[error("the ranges of the call of `{kernel}` overlap: make a stage of each")]
     RangesOverlap {
         /// The kernel.
         kernel: String,
+    },
+    /// Ranges of one call take points of different colours.
+    #[error("the ranges of the call of `{kernel}` differ in colour (red, black, or both): make a stage of each colour")]
+    RangesDiffer {
+        /// The kernel.
+        kernel: String,
+    },
+    /// A range was narrowed more often than it can be.
+    #[error(
+        "a range of the call of `{kernel}` is narrowed more than {most} times along {axis}: name its cells at once"
+    )]
+    RangeNarrowed {
+        /// The kernel.
+        kernel: String,
+        /// The axis.
+        axis: &'static str,
+        /// How often a range can be narrowed along an axis.
+        most: usize,
     },
     /// A kernel reads beyond a face where its boundary has no value.
     #[error(

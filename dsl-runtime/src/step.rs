@@ -218,12 +218,18 @@ impl Stages {
                 others.iter().fold(first.whole(), |common, shape| common.intersection(&shape.whole()))
             }
         };
+        let updated = tells.first().map_or("grid", |shape| &shape.name);
+        call.ranges.iter().try_for_each(|range| range.check(call.kernel.name, updated))?;
         let explicit = call.ranges.iter().all(|range| !range.asks_for_widest());
         let widest = match widest_range(call.kernel, &read, &domain) {
             // Not asked for.
             Err(_) if explicit => domain,
             other => other?,
         };
+        let parity = call.ranges.first().and_then(|range| range.colour());
+        if call.ranges.iter().any(|range| range.colour() != parity) {
+            return Err(Error::RangesDiffer { kernel: call.kernel.name.into() });
+        }
         let mut boxes: Vec<Box3> = Vec::new();
         for range in &call.ranges {
             let part = range.resolve(&domain, &widest)?;
@@ -232,10 +238,6 @@ impl Stages {
             }
             ghosts(call.kernel, &read, &part)?;
             boxes.push(part);
-        }
-        let parity = call.ranges.first().and_then(|range| range.colour());
-        if call.ranges.iter().any(|range| range.colour() != parity) {
-            return Err(Error::RangesOverlap { kernel: call.kernel.name.into() });
         }
         Ok((boxes, parity))
     }
