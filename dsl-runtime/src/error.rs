@@ -466,12 +466,17 @@ pub enum Error {
         difference: CheckpointDifference,
     },
     /// The program was asked to end: by Ctrl-C or by a batch system.
-    #[error("the run was interrupted after step {steps}; {}", Restart(checkpoint.as_ref()))]
+    ///
+    /// The request stays: every later run of the program ends early too, unless its first steps are all that it has.
+    #[error("the run was interrupted after step {steps}{}; {}", Unsaved(unsaved.as_deref()), Restart(checkpoint.as_ref()))]
     Interrupted {
         /// The steps of the simulation that are finished; its fields are as these left them.
         steps: u64,
         /// The checkpoint that was written last.
         checkpoint: Option<LastCheckpoint>,
+        /// Why the checkpoint that the run was to leave couldn't be written.
+        #[source]
+        unsaved: Option<Box<Error>>,
     },
 }
 
@@ -514,6 +519,15 @@ pub enum CheckpointDifference {
         /// Fields, scalars, records or step counters.
         what: &'static str,
         /// What the simulation has and the file hasn't.
+/// What became of the checkpoint of an interrupted run.
+struct Unsaved<'a>(Option<&'a Error>);
+
+impl fmt::Display for Unsaved<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |error| write!(f, ", and its last checkpoint is missing: {error}"))
+    }
+}
+
         missing: Vec<String>,
         /// What the file has and the simulation hasn't.
         surplus: Vec<String>,
@@ -675,10 +689,10 @@ mod tests {
         let path = PathBuf::from("run.checkpoint");
         let checkpoint = Some(LastCheckpoint { path, steps: 400 });
         assert_eq!(
-            Error::Interrupted { steps: 437, checkpoint }.to_string(),
+            Error::Interrupted { steps: 437, checkpoint, unsaved: None }.to_string(),
             "the run was interrupted after step 437; restart from step 400, with run.checkpoint"
         );
-        let error = Error::Interrupted { steps: 3, checkpoint: None };
+        let error = Error::Interrupted { steps: 3, checkpoint: None, unsaved: None };
         assert_eq!(error.to_string(), "the run was interrupted after step 3; no checkpoint was written");
     }
 
