@@ -8,8 +8,8 @@ use crate::kernel::ScalarType;
 /// What a fallible call of the runtime gives.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A failure at run time.
-#[derive(Debug, thiserror::Error)]
+/// A failure at run time. Its `Debug` form is what it says too, because that is what a `main` which returns it shows.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No device answers to the description.
@@ -213,13 +213,13 @@ pub enum Error {
     )]
     ReadsBeyond {
         /// The kernel.
-        kernel: String,
+        kernel: Box<String>,
         /// The parameter that is read.
-        parameter: String,
+        parameter: Box<String>,
         /// The field.
-        field: String,
+        field: Box<String>,
         /// What its boundary is, in words.
-        boundary: String,
+        boundary: Box<String>,
         /// The axis.
         axis: &'static str,
         /// `low` or `high`.
@@ -229,7 +229,7 @@ pub enum Error {
         /// Cells beyond the face that are needed.
         needed: usize,
         /// The file of the kernel.
-        file: String,
+        file: Box<String>,
         /// The line of the read that reaches farthest.
         line: u32,
     },
@@ -480,6 +480,24 @@ pub enum Error {
     },
 }
 
+/// What the error says, and what its causes say that it hasn't said.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = self.to_string();
+        f.write_str(&said)?;
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            let says = error.to_string();
+            if !said.contains(&says) {
+                write!(f, "\ncaused by: {says}")?;
+                said.push_str(&says);
+            }
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
 /// A checkpoint that is complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastCheckpoint {
@@ -501,6 +519,15 @@ impl fmt::Display for Restart<'_> {
     }
 }
 
+/// What became of the checkpoint of an interrupted run.
+struct Unsaved<'a>(Option<&'a Error>);
+
+impl fmt::Display for Unsaved<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |error| write!(f, ", and its last checkpoint is missing: {error}"))
+    }
+}
+
 /// A fact in which a checkpoint differs from a simulation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -519,15 +546,6 @@ pub enum CheckpointDifference {
         /// Fields, scalars, records or step counters.
         what: &'static str,
         /// What the simulation has and the file hasn't.
-/// What became of the checkpoint of an interrupted run.
-struct Unsaved<'a>(Option<&'a Error>);
-
-impl fmt::Display for Unsaved<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.map_or(Ok(()), |error| write!(f, ", and its last checkpoint is missing: {error}"))
-    }
-}
-
         missing: Vec<String>,
         /// What the file has and the simulation hasn't.
         surplus: Vec<String>,
@@ -694,6 +712,45 @@ mod tests {
         );
         let error = Error::Interrupted { steps: 3, checkpoint: None, unsaved: None };
         assert_eq!(error.to_string(), "the run was interrupted after step 3; no checkpoint was written");
+        let full = Error::Write { path: "run.checkpoint".into(), reason: "the disk is full".into() };
+        let error = Error::Interrupted { steps: 3, checkpoint: None, unsaved: Some(Box::new(full)) };
+        assert_eq!(
+            error.to_string(),
+            "the run was interrupted after step 3, and its last checkpoint is missing: couldn't write run.checkpoint: \
+             the disk is full; no checkpoint was written"
+        );
+    }
+
+    #[test]
+    fn a_result_has_room_for_every_error() {
+        // From 128 bytes on, clippy warns of functions that return it.
+        assert!(size_of::<Error>() < 128, "{}", size_of::<Error>());
+    }
+
+    #[test]
+    fn what_main_shows_is_what_the_error_says() {
+        let error = Error::NoCheckpoint { path: "u.npy".into() };
+        assert_eq!(format!("{error:?}"), "u.npy is no checkpoint: it doesn't start like one");
+        assert_eq!(format!("{error:#?}"), error.to_string());
+        // A cause that it doesn't name follows.
+        let source = std::io::Error::other(Error::DuplicateField { name: "u".into() });
+        let error = Error::System { call: "opening".into(), source };
+        assert_eq!(
+            format!("{error:?}"),
+            "opening failed: there is a field `u` already: give each field of a simulation its own name"
+        );
+    }
+
+    #[test]
+    fn sums_that_are_too_large_name_a_type_that_holds_them() {
+        let text = |ty, total| Error::SumTooLarge { kernel: "count".into(), ty, total }.to_string();
+        assert_eq!(
+            text(ScalarType::I8, 128),
+            "the sum of `count` is 128, which i8 can't hold: add up a wider type, as in `Sum(value as i64)`"
+        );
+        assert!(text(ScalarType::U32, 1 << 63).ends_with("`Sum(value as u64)`"));
+        assert!(text(ScalarType::I64, 1 << 63).ends_with("`Sum(value as f64)`"));
+        assert!(text(ScalarType::U8, 1 << 64).ends_with("`Sum(value as f64)`"));
     }
 
     #[test]

@@ -110,16 +110,17 @@ fn ghosts_of(kernel: &KernelDesc, field: &FieldDesc, shape: &Shape, footprint: &
                 Face::Constant(_) | Face::Periodic | Face::Clamp => usize::MAX,
             };
             if width as usize > most {
+                let boxed = |text: &str| Box::new(text.to_owned());
                 return Err(Error::ReadsBeyond {
-                    kernel: kernel.name.into(),
-                    parameter: field.name.into(),
-                    field: shape.name.clone(),
-                    boundary: face.to_string(),
+                    kernel: boxed(kernel.name),
+                    parameter: boxed(field.name),
+                    field: boxed(&shape.name),
+                    boundary: Box::new(face.to_string()),
                     axis: name,
                     side: ["low", "high"][side],
                     cells,
                     needed: width as usize,
-                    file: kernel.file.into(),
+                    file: boxed(kernel.file),
                     line: halo(field)[axis][side].line,
                 });
             }
