@@ -225,7 +225,8 @@ fn sums_that_their_type_cannot_hold_are_errors() {
         let mut sum = Fold::new(Role::Sum, ScalarType::U64);
         for box_of_rows in values.chunks(2) {
             for number in 0..Role::Sum.parts(ScalarType::U64) {
-                let row: u64 = row::<_, Total<u64>>(0, &box_of_rows.iter().map(|v| v.parts()[number]).collect::<Vec<_>>());
+                let row: u64 =
+                    row::<_, Total<u64>>(0, &box_of_rows.iter().map(|v| v.parts()[number]).collect::<Vec<_>>());
                 sum.part(number);
                 sum.add(&bytes(&[row]), 1, [0; 2]);
             }
