@@ -499,6 +499,14 @@ pub struct Output {
     pub role: Role,
 }
 
+impl Output {
+    /// Whether the front end makes two results of such a one: a sum of the lower 32 bits of all values, and behind it a sum
+    /// of the bits above them. Neither can outgrow the 64 bits that a row has for its sum.
+    pub fn has_halves(&self) -> bool {
+        self.role == Role::Sum && matches!(self.ty, Type::I64 | Type::U64)
+    }
+}
+
 /// Operations on one operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unary {

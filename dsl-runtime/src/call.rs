@@ -237,7 +237,7 @@ pub(crate) fn check(
     let counts = [
         ("fields", kernel.fields.len(), fields.len()),
         ("scalars", kernel.params.len(), scalars.len()),
-        ("results", kernel.outputs.len(), targets.len()),
+        ("results", kernel.results().count(), targets.len()),
     ];
     for (what, expected, found) in counts {
         if expected != found {
@@ -266,7 +266,7 @@ pub(crate) fn check(
             return Err(Error::FieldAxes { kernel, what, field });
         }
     }
-    for (number, (output, target)) in kernel.outputs.iter().zip(targets).enumerate() {
+    for (number, ((_, output), target)) in kernel.results().zip(targets).enumerate() {
         let what = format!("result {}", number + 1);
         match (target, output.role) {
             (Target::Field(field), Role::Value) if field.ty != output.ty => {
@@ -277,7 +277,7 @@ pub(crate) fn check(
             }
             (Target::Field(_), Role::Value) | (Target::Scalar(..), Role::Sum | Role::Max | Role::Min) => {}
             (Target::Field(_) | Target::Scalar(..), _) => {
-                let (expected, found) = (kernel.outputs.len(), number);
+                let (expected, found) = (targets.len(), number);
                 return Err(Error::Arguments {
                     kernel: kernel.name.into(),
                     what: "results of this kind",

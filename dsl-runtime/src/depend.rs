@@ -279,7 +279,7 @@ fn accesses(plan: &Plan, op: &Op, buffers: &BTreeMap<Slot, Slot>) -> Vec<Access>
         }
         Action::Barrier => Vec::new(),
         Action::Fold { rows, into, .. } => {
-            let rows = rows.iter().map(|(device, slot, part)| cells(*device, *slot, along(ROWS, part), false));
+            let rows = rows.iter().map(|rows| cells(rows.device, rows.slot, along(ROWS, &rows.cells), false));
             rows.chain([whole(Thing::Scalar(*into), true)]).collect()
         }
         Action::Compute { inputs, output, .. } => {

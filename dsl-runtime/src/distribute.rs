@@ -18,7 +18,7 @@ use crate::exchange::Recipe;
 use crate::geometry::Box3;
 use crate::kernel::{KernelDesc, ScalarType};
 use crate::partition::Split;
-use crate::plan::{Action, FieldId, Lane, Op, Operand, Plan, Purpose, Slot, StagingDesc, StagingId};
+use crate::plan::{Action, FieldId, Lane, Op, Operand, Plan, Purpose, Rows, Slot, StagingDesc, StagingId};
 use crate::runs::{Run, Runs, common, hull, is_empty};
 use crate::shape::Shape;
 
@@ -145,11 +145,11 @@ impl Emitter<'_> {
             }
             Action::Fold { role, ty, rows, into } => {
                 let mut all = Vec::new();
-                for (_, slot, _) in rows {
-                    let mut parts = self.rows.remove(slot).unwrap_or_default();
+                for &Rows { slot, number, .. } in rows {
+                    let mut parts = self.rows.remove(&slot).unwrap_or_default();
                     // Planes are folded in the order of the whole grid.
                     parts.sort_by_key(|(device, part)| self.setting.split.start(*device) + part.lo[2]);
-                    all.extend(parts.into_iter().map(|(device, part)| (device, *slot, part)));
+                    all.extend(parts.into_iter().map(|(device, cells)| Rows { device, slot, cells, number }));
                 }
                 let rows = all;
                 self.push(0, QueueId::COMPUTE, Action::Fold { role: *role, ty: *ty, rows, into: *into });

@@ -8,8 +8,8 @@ use crate::kernel::ScalarType;
 /// What a fallible call of the runtime gives.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A failure at run time.
-#[derive(Debug, thiserror::Error)]
+/// A failure at run time. Its `Debug` form is what it says too, because that is what a `main` which returns it shows.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No device answers to the description.
@@ -229,10 +229,12 @@ pub enum Error {
         field: String,
     },
     /// A range names cells that there are not.
-    #[error("the range {lo}..{hi} along {axis} leaves the field, which has {cells} cells there")]
+    #[error("the range {written} along {axis} leaves the field, which has {cells} cells there")]
     RangeOutside {
         /// The axis.
         axis: &'static str,
+        /// The range as it was written.
+        written: String,
         /// The first cell, counted from the low end.
         lo: i64,
         /// One past the last cell.
@@ -240,11 +242,29 @@ pub enum Error {
         /// Cells of the field.
         cells: i64,
     },
-    /// Ranges of one call have points in common, or colours that differ.
-    #[error("the ranges of the call of `{kernel}` overlap, or differ in colour: make a stage of each")]
+    /// Ranges of one call have points in common.
+    #[error("the ranges of the call of `{kernel}` overlap: make a stage of each")]
     RangesOverlap {
         /// The kernel.
         kernel: String,
+    },
+    /// Ranges of one call take points of different colours.
+    #[error("the ranges of the call of `{kernel}` differ in colour (red, black, or both): make a stage of each colour")]
+    RangesDiffer {
+        /// The kernel.
+        kernel: String,
+    },
+    /// A range was narrowed more often than it can be.
+    #[error(
+        "a range of the call of `{kernel}` is narrowed more than {most} times along {axis}: name its cells at once"
+    )]
+    RangeNarrowed {
+        /// The kernel.
+        kernel: String,
+        /// The axis.
+        axis: &'static str,
+        /// How often a range can be narrowed along an axis.
+        most: usize,
     },
     /// A kernel reads beyond a face where its boundary has no value.
     #[error("{0}")]
@@ -290,8 +310,10 @@ pub enum Error {
         ty: ScalarType,
     },
     /// A sum doesn't fit its type.
-    #[error("the sum is {total}, which {ty} can't hold: add up a wider type, as in `Sum(value as i64)`")]
+    #[error("the sum of `{kernel}` is {total}, which {ty} can't hold: {}", Wider(*ty, *total))]
     SumTooLarge {
+        /// The kernel that gave what was added up.
+        kernel: String,
         /// The type of the result.
         ty: ScalarType,
         /// The sum.
@@ -544,12 +566,17 @@ pub enum Error {
         difference: CheckpointDifference,
     },
     /// The program was asked to end: by Ctrl-C or by a batch system.
-    #[error("the run was interrupted after step {steps}; {}", Restart(checkpoint.as_ref()))]
+    ///
+    /// The request stays: every later run of the program ends early too, unless its first steps are all that it has.
+    #[error("the run was interrupted after step {steps}{}; {}", Unsaved(unsaved.as_deref()), Restart(checkpoint.as_ref()))]
     Interrupted {
         /// The steps of the simulation that are finished; its fields are as these left them.
         steps: u64,
         /// The checkpoint that was written last.
         checkpoint: Option<LastCheckpoint>,
+        /// Why the checkpoint that the run was to leave couldn't be written.
+        #[source]
+        unsaved: Option<Box<Error>>,
     },
 }
 
@@ -593,6 +620,24 @@ pub struct ReadsBeyond {
     pub line: u32,
 }
 
+/// What the error says, and what its causes say that it hasn't said.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = self.to_string();
+        f.write_str(&said)?;
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            let says = error.to_string();
+            if !said.contains(&says) {
+                write!(f, "\ncaused by: {says}")?;
+                said.push_str(&says);
+            }
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
 /// A checkpoint that is complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastCheckpoint {
@@ -611,6 +656,15 @@ impl fmt::Display for Restart<'_> {
             Some(LastCheckpoint { path, steps }) => write!(f, "restart from step {steps}, with {}", path.display()),
             None => write!(f, "no checkpoint was written"),
         }
+    }
+}
+
+/// What became of the checkpoint of an interrupted run.
+struct Unsaved<'a>(Option<&'a Error>);
+
+impl fmt::Display for Unsaved<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |error| write!(f, ", and its last checkpoint is missing: {error}"))
     }
 }
 
@@ -701,6 +755,21 @@ impl fmt::Display for Names<'_> {
     }
 }
 
+/// What holds such a sum.
+struct Wider(ScalarType, i128);
+
+impl fmt::Display for Wider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(ty, total) = *self;
+        let wider = match ty {
+            ScalarType::U64 | ScalarType::U32 | ScalarType::U8 if u64::try_from(total).is_ok() => "u64",
+            _ if i64::try_from(total).is_ok() => "i64",
+            _ => return f.write_str("no integer type does; add up floats, as in `Sum(value as f64)`"),
+        };
+        write!(f, "add up a wider type, as in `Sum(value as {wider})`")
+    }
+}
+
 /// `256x256x256`.
 struct Shape<'a>(&'a [usize; 3]);
 
@@ -781,11 +850,50 @@ mod tests {
         let path = PathBuf::from("run.checkpoint");
         let checkpoint = Some(LastCheckpoint { path, steps: 400 });
         assert_eq!(
-            Error::Interrupted { steps: 437, checkpoint }.to_string(),
+            Error::Interrupted { steps: 437, checkpoint, unsaved: None }.to_string(),
             "the run was interrupted after step 437; restart from step 400, with run.checkpoint"
         );
-        let error = Error::Interrupted { steps: 3, checkpoint: None };
+        let error = Error::Interrupted { steps: 3, checkpoint: None, unsaved: None };
         assert_eq!(error.to_string(), "the run was interrupted after step 3; no checkpoint was written");
+        let full = Error::Write { path: "run.checkpoint".into(), reason: "the disk is full".into() };
+        let error = Error::Interrupted { steps: 3, checkpoint: None, unsaved: Some(Box::new(full)) };
+        assert_eq!(
+            error.to_string(),
+            "the run was interrupted after step 3, and its last checkpoint is missing: couldn't write run.checkpoint: \
+             the disk is full; no checkpoint was written"
+        );
+    }
+
+    #[test]
+    fn a_result_has_room_for_every_error() {
+        // From 128 bytes on, clippy warns of functions that return it.
+        assert!(size_of::<Error>() < 128, "{}", size_of::<Error>());
+    }
+
+    #[test]
+    fn what_main_shows_is_what_the_error_says() {
+        let error = Error::NoCheckpoint { path: "u.npy".into() };
+        assert_eq!(format!("{error:?}"), "u.npy is no checkpoint: it doesn't start like one");
+        assert_eq!(format!("{error:#?}"), error.to_string());
+        // A cause that it doesn't name follows.
+        let source = std::io::Error::other(Error::DuplicateField { name: "u".into() });
+        let error = Error::System { call: "opening".into(), source };
+        assert_eq!(
+            format!("{error:?}"),
+            "opening failed: there is a field `u` already: give each field of a simulation its own name"
+        );
+    }
+
+    #[test]
+    fn sums_that_are_too_large_name_a_type_that_holds_them() {
+        let text = |ty, total| Error::SumTooLarge { kernel: "count".into(), ty, total }.to_string();
+        assert_eq!(
+            text(ScalarType::I8, 128),
+            "the sum of `count` is 128, which i8 can't hold: add up a wider type, as in `Sum(value as i64)`"
+        );
+        assert!(text(ScalarType::U32, 1 << 63).ends_with("`Sum(value as u64)`"));
+        assert!(text(ScalarType::I64, 1 << 63).ends_with("`Sum(value as f64)`"));
+        assert!(text(ScalarType::U8, 1 << 64).ends_with("`Sum(value as f64)`"));
     }
 
     #[test]

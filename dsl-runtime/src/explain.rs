@@ -209,7 +209,10 @@ impl fmt::Display for Explanation {
             let fields = self.fields.iter().zip(&memory.fields);
             let fields: Vec<_> =
                 fields.map(|(name, (bytes, buffers))| format!("{name} {buffers} x {}", Bytes(*bytes))).collect();
-            write!(f, "  {device}: {}, {} in all", fields.join(", "), Bytes(memory.bytes))?;
+            match &fields[..] {
+                [] => write!(f, "  {device}: no fields")?,
+                fields => write!(f, "  {device}: {}, {} in all", fields.join(", "), Bytes(memory.bytes))?,
+            }
             if self.staging[number] > 0 {
                 write!(f, ", and {} of host memory for exchanges", Bytes(self.staging[number]))?;
             }

@@ -41,6 +41,17 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> i
     })
 }
 
+/// An error if [`replace`] couldn't write a file there, as far as that can be told without writing one.
+pub(crate) fn try_place(path: &Path) -> Result<()> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    let tried = match fs::metadata(&target) {
+        Ok(found) if found.is_dir() => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+        Ok(found) if !found.is_file() => OpenOptions::new().write(true).open(&target).map(drop),
+        _ => beside(&target).and_then(|trial| File::create(&trial).and_then(|_| fs::remove_file(&trial))),
+    };
+    tried.map_err(|error| Error::Write { path: path.into(), reason: error.to_string() })
+}
+
 /// A name in the same folder that nobody else uses.
 fn beside(path: &Path) -> io::Result<PathBuf> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -75,6 +86,21 @@ mod tests {
         assert_eq!((fs::read(&path).unwrap(), names(&folder)), (b"old".to_vec(), vec!["data".to_owned()]));
         replace(&path, |file| file.write_all(b"new")).unwrap();
         assert_eq!((fs::read(&path).unwrap(), names(&folder)), (b"new".to_vec(), vec!["data".to_owned()]));
+    }
+
+    #[test]
+    fn places_are_tried_without_a_trace() {
+        let folder = Folder::new("files-tried");
+        let path = folder.path("data");
+        try_place(&path).unwrap();
+        assert!(names(&folder).is_empty());
+        fs::write(&path, "old").unwrap();
+        try_place(&path).unwrap();
+        assert_eq!((fs::read(&path).unwrap(), names(&folder)), (b"old".to_vec(), vec!["data".to_owned()]));
+        for bad in [folder.path("no/such/folder"), folder.path(""), folder.path("data/below"), PathBuf::new()] {
+            let error = try_place(&bad).unwrap_err();
+            assert!(matches!(&error, Error::Write { path, .. } if *path == bad), "{error}");
+        }
     }
 
     #[cfg(unix)]

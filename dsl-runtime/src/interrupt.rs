@@ -17,6 +17,9 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 /// A library must not change what a signal does to the program that it is part of. So nothing happens until the
 /// *program* calls [`install`](Self::install). From then on, the first Ctrl-C (SIGINT) or SIGTERM lets the step that is
 /// being done end, and then the run; a Ctrl-C after that ends the program at once, as it would have without.
+///
+/// The request stays: a later run of the program ends after its first steps too, and with the same error unless these were
+/// all that it had.
 #[derive(Clone, Copy, Debug)]
 pub struct Interrupt(());
 

@@ -231,7 +231,7 @@ pub struct KernelDesc {
     pub fields: &'static [FieldDesc],
     /// Scalar parameters in order.
     pub params: &'static [ParamDesc],
-    /// The results in order.
+    /// The results in order, where a sum of 64-bit integers stands twice ([`Role::parts`]).
     pub outputs: &'static [OutputDesc],
     /// Distinct (field, offset) pairs read per point.
     pub loads: u32,
@@ -254,6 +254,16 @@ pub struct KernelDesc {
 }
 
 impl KernelDesc {
+    /// The results of the function, each with the number of its first output; see [`Role::parts`].
+    pub fn results(&self) -> impl Iterator<Item = (usize, OutputDesc)> {
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let (number, output) = (next, *self.outputs.get(next)?);
+            next += output.role.parts(output.ty);
+            Some((number, output))
+        })
+    }
+
     /// Whether a result is folded over all points.
     pub fn folds(&self) -> bool {
         self.outputs.iter().any(|output| output.role != Role::Value)

@@ -48,9 +48,13 @@ impl Simulation {
         Ok(())
     }
 
-    /// Writes fields of one extent to a VTK image file (`.vti`), which ParaView opens. The file is complete or not there.
+    /// Writes fields of one extent, at least one, to a VTK image file (`.vti`), which ParaView opens. The file is complete or not there.
     /// Cells are as far apart as the [`spacing`](crate::Builder::spacing) says.
     pub fn save_vti(&self, path: impl AsRef<Path>, fields: &[&dyn AnyField]) -> Result<()> {
+        if fields.is_empty() {
+            let reason = "there are no fields to write: name at least one".into();
+            return Err(Error::Write { path: path.as_ref().into(), reason });
+        }
         let references: Vec<_> = fields.iter().map(|field| field.id_in(self.shared.id)).collect::<Result<_>>()?;
         let shapes: Vec<Shape> = {
             let state = self.shared.state()?;

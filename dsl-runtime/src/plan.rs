@@ -91,6 +91,19 @@ pub struct StagingDesc {
     pub bytes: usize,
 }
 
+/// What a launch left of a result that is folded: a value for each row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// The device.
+    pub device: usize,
+    /// The slot.
+    pub slot: Slot,
+    /// The cells along Y and Z, in the coordinates of the device.
+    pub cells: Box3,
+    /// Which part of the result it is ([`kernel::Role::parts`]).
+    pub number: usize,
+}
+
 /// Something that is done. Boxes and points are in the local coordinates of the device's subdomain.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
@@ -160,9 +173,8 @@ pub enum Action {
         role: kernel::Role,
         /// The type of the result.
         ty: ScalarType,
-        /// Where the rows are: for each launch the device, the slot and the cells along Y and Z, in the coordinates of the
-        /// device.
-        rows: Vec<(usize, Slot, Box3)>,
+        /// Where the rows are, in the order in which they are folded.
+        rows: Vec<Rows>,
         /// The result.
         into: ScalarId,
     },
@@ -360,7 +372,7 @@ impl Named<'_> {
             }
             Action::Barrier => format!("thread {} waits for its work and the other threads", lane.0),
             Action::Fold { role, rows, into, .. } => {
-                let mut slots: Vec<_> = rows.iter().map(|(_, slot, _)| *slot).collect();
+                let mut slots: Vec<_> = rows.iter().map(|rows| rows.slot).collect();
                 slots.dedup();
                 let rows = self.list(&slots, |slot| self.slot(slot));
                 let word = match role {

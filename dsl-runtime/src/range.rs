@@ -18,10 +18,28 @@ pub const END: i64 = 1 << 62;
 /// that are named count from the first cell, or from one past the last one, [`END`]: `.x(1..END - 1)` leaves out a cell
 /// on either side. They count along the field that is updated. A negative index is one from the end too, as in NumPy: `-1`
 /// is `END - 1`.
+///
+/// [`x`](Self::x), [`y`](Self::y), [`z`](Self::z) and the colours narrow a range further: of the points that it has, those
+/// stay that they name too. So `Range::face(X).x(0..2)` and `.red().black()` have no points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     axes: [Span; 3],
+    /// What the axes were narrowed to after that; [`Span::Widest`] for not.
+    narrowed: [[Span; MOST_NARROWED]; 3],
     parity: Option<u8>,
+    fault: Option<Fault>,
+}
+
+/// How often a range can be narrowed along one axis.
+const MOST_NARROWED: usize = 3;
+
+/// Why a range is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// This direction names no face, edge or corner.
+    Direction([i32; 3]),
+    /// It was narrowed too often along this axis.
+    Narrowed(&'static str),
 }
 
 /// Indices from here on count from [`END`].
@@ -69,38 +87,55 @@ impl Span {
 }
 
 impl Range {
+    const fn new(axes: [Span; 3]) -> Self {
+        Self { axes, narrowed: [[Span::Widest; MOST_NARROWED]; 3], parity: None, fault: None }
+    }
+
     /// Every point at which all reads are defined: what a call has without a range.
     pub const fn widest() -> Self {
-        Self { axes: [Span::Widest; 3], parity: None }
+        Self::new([Span::Widest; 3])
     }
 
     /// Every point of the field.
     pub const fn all() -> Self {
-        Self { axes: [Span::From(0, END); 3], parity: None }
+        Self::new([Span::From(0, END); 3])
     }
 
     /// The points that are at least `margin` cells away from every face.
     pub fn interior(margin: u32) -> Self {
         let margin = i64::from(margin);
-        Self { axes: [Span::From(margin, END - margin); 3], parity: None }
+        Self::new([Span::From(margin, END - margin); 3])
     }
 
     /// The outermost cells on a face, named by the direction out of the grid: `Z` for the last plane, `-Z` for the first.
     ///
     /// A sum of directions names an edge or a corner: `Range::face(X - Z)`.
     pub fn face(outward: Offset) -> Self {
-        Self { axes: [outward.x, outward.y, outward.z].map(Span::end), parity: None }
+        let steps = [outward.x, outward.y, outward.z];
+        let range = Self::new(steps.map(Span::end));
+        if steps != [0; 3] && steps.iter().all(|step| (-1..=1).contains(step)) {
+            return range;
+        }
+        Self { fault: Some(Fault::Direction(steps)), ..range }
     }
 
     /// The cells where two faces meet.
     pub fn edge(one: Offset, other: Offset) -> Self {
-        let sum = |one: i32, other: i32| one.saturating_add(other);
-        Self::face(Offset::new(sum(one.x, other.x), sum(one.y, other.y), sum(one.z, other.z)))
+        let faces = [Self::face(one), Self::face(other)];
+        if let Some(wrong) = faces.into_iter().find(|face| face.fault.is_some()) {
+            return wrong;
+        }
+        // Faces of one axis don't meet.
+        let steps = |one: i32, other: i32| if one != 0 && other != 0 { None } else { Some(one + other) };
+        match (steps(one.x, other.x), steps(one.y, other.y), steps(one.z, other.z)) {
+            (Some(x), Some(y), Some(z)) => Self::face(Offset::new(x, y, z)),
+            _ => Self { fault: Some(Fault::Direction([0; 3])), ..faces[0] },
+        }
     }
 
     /// The box from cell `lo` to before cell `hi`.
     pub fn boxed(lo: [i64; 3], hi: [i64; 3]) -> Self {
-        Self { axes: std::array::from_fn(|axis| Span::From(lo[axis], hi[axis])), parity: None }
+        Self::new(std::array::from_fn(|axis| Span::From(lo[axis], hi[axis])))
     }
 
     /// All cells within `depth` cells of a face, as boxes that don't overlap.
@@ -118,45 +153,72 @@ impl Range {
             [low, inner, inner],
             [high, inner, inner],
         ];
-        boxes.map(|axes| Self { axes, parity: None }).to_vec()
+        boxes.map(Self::new).to_vec()
     }
 
-    /// These cells along X.
-    pub fn x(mut self, cells: impl RangeBounds<i64>) -> Self {
-        self.axes[0] = Span::new(cells);
-        self
+    /// Only these cells along X.
+    pub fn x(self, cells: impl RangeBounds<i64>) -> Self {
+        self.narrow(0, Span::new(cells))
     }
 
-    /// These cells along Y.
-    pub fn y(mut self, cells: impl RangeBounds<i64>) -> Self {
-        self.axes[1] = Span::new(cells);
-        self
+    /// Only these cells along Y.
+    pub fn y(self, cells: impl RangeBounds<i64>) -> Self {
+        self.narrow(1, Span::new(cells))
     }
 
-    /// These cells along Z.
-    pub fn z(mut self, cells: impl RangeBounds<i64>) -> Self {
-        self.axes[2] = Span::new(cells);
+    /// Only these cells along Z.
+    pub fn z(self, cells: impl RangeBounds<i64>) -> Self {
+        self.narrow(2, Span::new(cells))
+    }
+
+    fn narrow(mut self, axis: usize, span: Span) -> Self {
+        const ALL: Span = Span::From(0, END);
+        if matches!(self.axes[axis], Span::Widest | ALL) {
+            self.axes[axis] = span;
+        } else if span == ALL {
+            // It takes nothing away.
+        } else if let Some(free) = self.narrowed[axis].iter_mut().find(|known| **known == Span::Widest) {
+            *free = span;
+        } else {
+            self.fault.get_or_insert(Fault::Narrowed(AXES[axis]));
+        }
         self
     }
 
     /// Only points whose indices add up to an even number, the corner (0, 0, 0) among them.
     pub fn red(self) -> Self {
-        Self { parity: Some(0), ..self }
+        self.parity(0)
     }
 
     /// Only points whose indices add up to an odd number.
     pub fn black(self) -> Self {
-        Self { parity: Some(1), ..self }
+        self.parity(1)
     }
 
     /// Only points whose indices add up to an even (0) or to an odd number (1).
     pub fn parity(self, odd: usize) -> Self {
-        Self { parity: Some((odd % 2) as u8), ..self }
+        let parity = (odd % 2) as u8;
+        if self.parity.is_some_and(|known| known != parity) {
+            // No point has both colours.
+            return Self { axes: [Span::From(0, 0); 3], ..self };
+        }
+        Self { parity: Some(parity), ..self }
     }
 
     /// Which of the points: all, or those whose indices add up to an even (0) or an odd (1) number.
     pub(crate) fn colour(&self) -> Option<u8> {
         self.parity
+    }
+
+    /// An error if it is no range for the call of `kernel`, which updates `field`.
+    pub(crate) fn check(&self, kernel: &str, field: &str) -> Result<()> {
+        match self.fault {
+            None => Ok(()),
+            Some(Fault::Direction(direction)) => Err(Error::NoFace { field: field.into(), direction }),
+            Some(Fault::Narrowed(axis)) => {
+                Err(Error::RangeNarrowed { kernel: kernel.into(), axis, most: MOST_NARROWED + 1 })
+            }
+        }
     }
 
     /// Whether it leaves an axis to what reads allow.
@@ -170,29 +232,52 @@ impl Range {
         let mut found = *domain;
         for (axis, name) in AXES.into_iter().enumerate() {
             let cells = domain.hi[axis] - domain.lo[axis];
-            let (lo, hi) = match self.axes[axis] {
-                Span::Widest => (widest.lo[axis], widest.hi[axis]),
-                Span::Low(depth) => (domain.lo[axis], domain.lo[axis] + depth.min(cells)),
-                Span::High(depth) => (domain.lo[axis] + depth.max(cells - depth), domain.hi[axis]),
-                Span::Inner(depth) => (domain.lo[axis] + depth, domain.hi[axis] - depth),
-                Span::From(lo, hi) => {
-                    let index = |n: i64| match n {
-                        ..0 => n.saturating_add(cells),
-                        FROM_END.. => n - END + cells,
-                        _ => n,
-                    };
-                    let (first, end) = (index(lo), index(hi));
-                    // A margin may be as wide as the grid: then nothing is left.
-                    let empty = end <= first;
-                    if !empty && (first < 0 || end > cells) {
-                        return Err(Error::RangeOutside { axis: name, lo: first, hi: end, cells });
+            let bounds = |span: Span| {
+                Ok(match span {
+                    Span::Widest => (widest.lo[axis], widest.hi[axis]),
+                    Span::Low(depth) => (domain.lo[axis], domain.lo[axis] + depth.min(cells)),
+                    Span::High(depth) => (domain.lo[axis] + depth.max(cells - depth), domain.hi[axis]),
+                    Span::Inner(depth) => (domain.lo[axis] + depth, domain.hi[axis] - depth),
+                    Span::From(lo, hi) => {
+                        let index = |n: i64| match n {
+                            ..0 => n.saturating_add(cells),
+                            FROM_END.. => n - END + cells,
+                            _ => n,
+                        };
+                        let (first, end) = (index(lo), index(hi));
+                        // A margin may be as wide as the grid: then nothing is left.
+                        let empty = end <= first;
+                        if !empty && (first < 0 || end > cells) {
+                            let written = written(lo, hi);
+                            return Err(Error::RangeOutside { axis: name, written, lo: first, hi: end, cells });
+                        }
+                        if empty { (0, 0) } else { (domain.lo[axis] + first, domain.lo[axis] + end) }
                     }
-                    if empty { (0, 0) } else { (domain.lo[axis] + first, domain.lo[axis] + end) }
-                }
+                })
             };
+            let (mut lo, mut hi) = bounds(self.axes[axis])?;
+            for span in self.narrowed[axis].into_iter().filter(|span| *span != Span::Widest) {
+                let (from, to) = bounds(span)?;
+                (lo, hi) = (lo.max(from), hi.min(to));
+            }
             (found.lo[axis], found.hi[axis]) = (lo, hi.max(lo));
         }
         Ok(if found.is_empty() { Box3::EMPTY } else { found })
+    }
+}
+
+/// A span as it is written in Rust.
+fn written(lo: i64, hi: i64) -> String {
+    let index = |n: i64| match n - END {
+        _ if n < FROM_END => n.to_string(),
+        0 => "END".into(),
+        beyond @ 1.. => format!("END + {beyond}"),
+        before => format!("END - {}", -before),
+    };
+    match (lo, hi) {
+        (0, hi) => format!("..{}", index(hi)),
+        (lo, END) => format!("{}..", index(lo)),
+        (lo, hi) => format!("{}..{}", index(lo), index(hi)),
     }
 }
 
@@ -295,6 +380,56 @@ mod tests {
         for range in ranges {
             let error = range.resolve(&DOMAIN, &WIDEST).unwrap_err();
             assert!(matches!(error, Error::RangeOutside { axis: "Y", cells: 6, .. }), "{range:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_range_outside_is_told_as_it_was_written() {
+        let told = |range: Range| range.resolve(&DOMAIN, &WIDEST).unwrap_err().to_string();
+        assert_eq!(
+            told(Range::all().x(END - 9..)),
+            "the range END - 9.. along X leaves the field, which has 5 cells there"
+        );
+        assert_eq!(told(Range::all().x(-9..)), "the range -9.. along X leaves the field, which has 5 cells there");
+        assert!(told(Range::all().y(..7)).starts_with("the range ..7 along Y"));
+        assert!(told(Range::all().z(2..END - 1).z(3..=7)).starts_with("the range 3..8 along Z"));
+    }
+
+    #[test]
+    fn what_is_narrowed_twice_has_the_points_of_both() {
+        check(Range::all().x(1..).x(..2), [1, 0, 0], [2, 6, 7]);
+        check(Range::widest().x(..-1).x(1..3).x(END - 3..), [2, 0, 2], [3, 6, 7]);
+        check(Range::interior(1).y(2..), [1, 2, 1], [4, 5, 6]);
+        check(Range::shell(2)[1].z(..6), [0, 0, 5], [5, 6, 6]);
+        for none in [Range::face(X).x(0..2), Range::all().red().black(), Range::boxed([0; 3], [2, 2, 2]).z(3..5)] {
+            assert_eq!(none.resolve(&DOMAIN, &WIDEST).unwrap(), Box3::EMPTY, "{none:?}");
+        }
+        assert_eq!(Range::all().red().red(), Range::all().red());
+        let often = Range::all().x(0..4).x(1..).x(..-1).x(0..3);
+        assert!(often.check("k", "u").is_ok());
+        let error = often.x(1..2).check("k", "u").unwrap_err();
+        assert!(matches!(error, Error::RangeNarrowed { axis: "X", most: 4, .. }), "{error}");
+    }
+
+    #[test]
+    fn directions_that_name_no_face_are_refused() {
+        const HERE: Offset = Offset::new(0, 0, 0);
+        for wrong in [
+            Range::face(HERE),
+            Range::face(2 * X),
+            Range::face(X - X),
+            Range::edge(X, -X),
+            Range::edge(X, X),
+            Range::edge(X, 2 * Y),
+            Range::edge(HERE, Z),
+            Range::edge(X + Y, -Y),
+        ] {
+            assert!(matches!(wrong.check("k", "u"), Err(Error::NoFace { .. })), "{wrong:?}");
+        }
+        let error = Range::edge(X, 2 * Y).red().x(..).check("k", "u").unwrap_err();
+        assert!(error.to_string().starts_with("(0, 2, 0) names no face of field `u`"), "{error}");
+        for right in [Range::face(-Y), Range::face(X + Y - Z), Range::edge(Z, -X), Range::edge(X + Y, Z)] {
+            assert!(right.check("k", "u").is_ok(), "{right:?}");
         }
     }
 

@@ -64,7 +64,8 @@ pub(crate) fn per_second(count: u64, seconds: f64) -> f64 {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.grid;
-        let (kernels, devices) = (self.kernels.join(", "), joined(&self.devices));
+        let kernels = if self.kernels.is_empty() { "no kernel on".into() } else { self.kernels.join(", ") };
+        let devices = joined(&self.devices);
         let plural = if self.steps == 1 { "" } else { "s" };
         write!(f, "{kernels} {x}x{y}x{z}, {} step{plural} on {devices}: {:.3} s", self.steps, self.seconds)?;
         if self.points == 0 {
@@ -134,6 +135,12 @@ mod tests {
              70 % of the measured copy bandwidth (60.0 GB/s)"
         );
         assert_eq!(report().bytes_per_point(), 32.0);
+    }
+
+    #[test]
+    fn a_step_without_kernels_is_told_as_such() {
+        let report = Report { kernels: Vec::new(), points: 0, ..report() };
+        assert!(report.to_string().starts_with("no kernel on 256x256x256, 100 steps on host"), "{report}");
     }
 
     #[test]

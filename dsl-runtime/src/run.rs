@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::files;
 use crate::interrupt;
 use crate::progress::ProgressBar;
 use crate::report::{Progress, Report, per_second};
@@ -76,7 +77,7 @@ impl<'a> Run<'a> {
     }
 
     /// Calls a function after every `steps` steps, between two steps, to write output, to plot or to stop early: it may
-    /// give `()`, a [`ControlFlow`], or a [`Result`] of either. Its time isn't the run's.
+    /// give `()`, a [`ControlFlow`], or a [`Result`] of either. Its time isn't the run's. 0 is taken for 1.
     pub fn every<V: Verdict>(mut self, steps: u64, mut act: impl FnMut(Progress) -> V + 'a) -> Self {
         self.regular.push((steps.max(1), Box::new(move |progress| act(progress).verdict())));
         self
@@ -89,7 +90,8 @@ impl<'a> Run<'a> {
     }
 
     /// Writes a checkpoint after every `steps` steps, at the end, and when the run is interrupted
-    /// ([`Interrupt`](crate::Interrupt)).
+    /// ([`Interrupt`](crate::Interrupt)). 0 is taken for 1. A run whose checkpoints couldn't be written there ends before
+    /// its first step.
     pub fn checkpoint(self, path: impl Into<PathBuf>, steps: u64) -> Self {
         Self { checkpoint: Some((steps.max(1), path.into())), ..self }
     }
@@ -102,6 +104,9 @@ impl<'a> Run<'a> {
             return Err(Error::Foreign { what: "the step of", name: step.kernels().join(", ") });
         }
         shared.state()?.check()?;
+        if let Some((_, path)) = &self.checkpoint {
+            files::try_place(path)?;
+        }
         let bar = self.bar.then(|| ProgressBar::new(steps));
         let (mut done, mut elapsed, mut ahead) = (0, Duration::ZERO, 1);
         let mut exchanged = Traffic::default();
@@ -158,16 +163,82 @@ impl<'a> Run<'a> {
 
     /// Writes the checkpoint if it is time, and ends a run that was interrupted.
     fn keep(&self, done: u64, last: bool) -> Result<()> {
-        let interrupted = interrupt::asked();
-        if let Some((steps, path)) = &self.checkpoint
-            && (last || interrupted || done.is_multiple_of(*steps))
-        {
-            self.simulation.checkpoint(path)?;
+        let interrupted = interrupt::asked() && !last;
+        let saved = match &self.checkpoint {
+            Some((steps, path)) if last || interrupted || done.is_multiple_of(*steps) => {
+                self.simulation.checkpoint(path)
+            }
+            _ => Ok(()),
+        };
+        if !interrupted {
+            return saved;
         }
-        if interrupted && !last {
-            let state = self.simulation.shared.state()?;
-            return Err(Error::Interrupted { steps: state.steps, checkpoint: state.last_checkpoint.clone() });
+        let state = self.simulation.shared.state()?;
+        let (steps, checkpoint) = (state.steps, state.last_checkpoint.clone());
+        Err(Error::Interrupted { steps, checkpoint, unsaved: saved.err().map(Box::new) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Folder;
+
+    fn simulation() -> (Simulation, Step) {
+        let sim = Simulation::on([4, 3, 2]).devices("reference").measure_bandwidth(false).build().unwrap();
+        let step = sim.step(|_| ()).unwrap();
+        (sim, step)
+    }
+
+    #[test]
+    fn a_place_where_no_checkpoint_can_be_is_told_before_the_first_step() {
+        let (sim, step) = simulation();
+        let folder = Folder::new("run-checkpoint");
+        for bad in [folder.path("no/such/folder"), folder.path("")] {
+            let mut called = 0;
+            let error = sim.start(&step, 10).checkpoint(&bad, 5).every(1, |_| called += 1).finish().unwrap_err();
+            assert!(matches!(&error, Error::Write { path, .. } if *path == bad), "{error}");
+            assert_eq!(called, 0);
         }
-        Ok(())
+        sim.start(&step, 3).checkpoint(folder.path("good"), 0).finish().unwrap();
+        assert!(folder.path("good").is_file());
+    }
+
+    /// Signals change the whole process, so this test runs itself in a process of its own.
+    #[cfg(unix)]
+    #[test]
+    fn an_interrupted_run_tells_its_step_even_where_its_checkpoint_cannot_be_written() {
+        const CHILD: &str = "POLYHALO_TEST_INTERRUPTED_RUN";
+        if std::env::var_os(CHILD).is_none() {
+            let name = concat!(
+                "run::tests::",
+                "an_interrupted_run_tells_its_step_even_where_its_checkpoint_cannot_be_written"
+            );
+            let mut test = std::process::Command::new(std::env::current_exe().unwrap());
+            let output = test.args(["--exact", name]).env(CHILD, "1").output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && text.contains("1 passed"), "{text}");
+            return;
+        }
+        crate::Interrupt::install().unwrap();
+        let (sim, step) = simulation();
+        let folder = Folder::new("run-interrupted");
+        let below = folder.path("below");
+        std::fs::create_dir(&below).unwrap();
+        let run = sim.start(&step, 10).checkpoint(below.join("checkpoint"), 100).every(1, |progress| {
+            if progress.done == 3 {
+                std::fs::remove_dir(&below).unwrap();
+                signal_hook::low_level::raise(signal_hook::consts::SIGINT).unwrap();
+            }
+        });
+        let error = run.finish().unwrap_err();
+        let Error::Interrupted { steps: 3, checkpoint: None, unsaved: Some(unsaved) } = &error else {
+            panic!("{error}")
+        };
+        assert!(matches!(**unsaved, Error::Write { .. }), "{unsaved}");
+        assert!(error.to_string().starts_with("the run was interrupted after step 3, and"), "{error}");
+        // The request stays.
+        assert!(matches!(sim.run(&step, 10), Err(Error::Interrupted { steps: 4, unsaved: None, .. })));
+        assert_eq!(sim.run(&step, 1).unwrap().steps, 1);
     }
 }

@@ -14,7 +14,7 @@ use crate::boundary::{self, Widths};
 use crate::geometry::{Box3, Patches};
 use crate::halo;
 use crate::kernel::KernelDesc;
-use crate::plan::{Action, FieldId, Flow, Lane, Op, Operand, Plan, Purpose, ScalarId, Slot};
+use crate::plan::{Action, FieldId, Flow, Lane, Op, Operand, Plan, Purpose, Rows, ScalarId, Slot};
 use crate::shape::{Shape, wider};
 
 /// One stage of a step.
@@ -69,7 +69,7 @@ pub struct Update {
     pub fields: Vec<FieldId>,
     /// The scalars.
     pub scalars: Vec<Operand>,
-    /// What takes its results; each occurs once.
+    /// What takes the results of its function; each occurs once.
     pub outputs: Vec<Output>,
     /// The points that are updated, as boxes that don't overlap.
     pub boxes: Vec<Box3>,
@@ -82,7 +82,8 @@ pub struct Update {
 pub enum Output {
     /// The field takes the values.
     Field(FieldId),
-    /// The scalar takes the fold over all points; for each box of the update a field keeps the folds of its rows.
+    /// The scalar takes the fold over all points; for each box of the update, and there for each part of the result
+    /// ([`Role::parts`](crate::kernel::Role::parts)), a field keeps the folds of its rows.
     Fold {
         /// The scalar.
         scalar: ScalarId,
@@ -286,13 +287,18 @@ impl<'a> Pass<'a> {
             update.fields.iter().for_each(|&field| self.fill(field));
             self.launch(update, &boxes);
         }
-        for (number, output) in update.outputs.iter().enumerate() {
-            let Output::Fold { scalar, rows } = output else { continue };
-            let output = update.kernel.outputs[number];
+        for (target, (_, output)) in update.outputs.iter().zip(update.kernel.results()) {
+            let Output::Fold { scalar, rows } = target else { continue };
+            let parts = output.role.parts(output.ty);
             self.push(Action::Fold {
                 role: output.role,
                 ty: output.ty,
-                rows: boxes.iter().map(|&(number, part)| (0, rows[number].current(), part)).collect(),
+                rows: (boxes.iter())
+                    .flat_map(|&(number, part)| {
+                        let own = rows[number * parts..(number + 1) * parts].iter().enumerate();
+                        own.map(move |(number, row)| Rows { device: 0, slot: row.current(), cells: part, number })
+                    })
+                    .collect(),
                 into: *scalar,
             });
         }
@@ -321,13 +327,16 @@ impl<'a> Pass<'a> {
         self.plan.bytes += points * u64::from(update.kernel.bytes);
         for &(number, range) in boxes {
             let target = |output: &Output| match output {
-                Output::Field(field) if doubled.contains(field) => self.room(*field),
-                Output::Field(field) => self.values(*field),
-                Output::Fold { rows, .. } => rows[number].current(),
+                Output::Field(field) if doubled.contains(field) => vec![self.room(*field)],
+                Output::Field(field) => vec![self.values(*field)],
+                Output::Fold { rows, .. } => {
+                    let parts = rows.len() / update.boxes.len();
+                    rows[number * parts..(number + 1) * parts].iter().map(|row| row.current()).collect()
+                }
             };
             self.push(Action::Launch {
                 kernel,
-                outputs: update.outputs.iter().map(target).collect(),
+                outputs: update.outputs.iter().flat_map(target).collect(),
                 fields: update.fields.iter().map(|&field| self.values(field)).collect(),
                 scalars: update.scalars.clone(),
                 range,

@@ -1,7 +1,7 @@
 //! Where the values of a field come from: a function of the point, an array, or a file.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -9,6 +9,7 @@ use std::thread;
 use ndarray::{Array3, ArrayBase, ArrayView3, Axis, Data, Ix1, Ix2, Ix3, IxDyn, OwnedRepr};
 use ndarray_npy::{ReadNpyError, ReadNpyExt};
 
+use crate::backend::{FreeMemory, host};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::geometry::Extent;
@@ -169,10 +170,70 @@ impl<T: Element> Source<T> for &str {
 /// The array in a file, if it fits.
 fn read_npy<T: Element>(path: &Path, field: &str, extent: Extent) -> Result<Array<OwnedRepr<T>>> {
     let failed = |reason: String| Error::Read { path: path.into(), reason };
-    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    let unreadable = |error: io::Error| failed(error.to_string());
+    let mut file = File::open(path).map_err(unreadable)?;
+    // The whole array is read at once, so its header is believed only as far as it fits the field.
+    let found = npy_shape(&mut file).map_err(failed)?;
+    if found.len() != 3 {
+        return Err(failed(format!("its array has {} dimensions, and a field has 3", found.len())));
+    }
+    let what = format!("the array in {}", path.display());
+    check_shape(&what, field, extent, &found)?;
+    check_room(
+        &what,
+        extent.cells().iter().map(|&cells| cells as u64).product::<u64>() * size_of::<T>() as u64,
+        host::free_memory(),
+    )?;
+    file.seek(SeekFrom::Start(0)).map_err(unreadable)?;
     let array = Array3::<T>::read_npy(BufReader::new(file)).map_err(|error| failed(explain(error, T::TYPE.name())))?;
-    check_shape(&format!("the array in {}", path.display()), field, extent, array.shape())?;
+    check_shape(&what, field, extent, array.shape())?;
     Ok(Array(array))
+}
+
+/// An error if there is less memory than an array needs.
+fn check_room(what: &str, needed: u64, free: Option<FreeMemory>) -> Result<()> {
+    match free {
+        Some(FreeMemory { bytes, limit }) if bytes < needed => {
+            let (device, what) = ("the host".into(), what.into());
+            Err(Error::OutOfMemory { device, what, needed, free: bytes, limit })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The shape that the header of an `.npy` file tells; why it tells none.
+fn npy_shape(file: &mut impl Read) -> Result<Vec<usize>, String> {
+    const MAGIC: &[u8; 6] = b"\x93NUMPY";
+    /// NumPy itself writes some hundred bytes and reads at most 10000.
+    const MOST_BYTES: usize = 1 << 16;
+    let mut bytes = |count: usize| {
+        let mut bytes = vec![0; count];
+        file.read_exact(&mut bytes).map(|()| bytes).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => "it ends within its header".to_owned(),
+            _ => error.to_string(),
+        })
+    };
+    let start = bytes(MAGIC.len() + 2)?;
+    let length = match (start.strip_prefix(MAGIC), &start[MAGIC.len()..]) {
+        (None, _) => return Err("it is no .npy file: it doesn't start like one".into()),
+        (_, [1, _]) => bytes(2)?.iter().rev().fold(0, |length, &byte| length << 8 | usize::from(byte)),
+        (_, [2 | 3, _]) => bytes(4)?.iter().rev().fold(0, |length, &byte| length << 8 | usize::from(byte)),
+        (_, version) => {
+            return Err(format!("it has version {}.{} of the format, which is unknown", version[0], version[1]));
+        }
+    };
+    if length > MOST_BYTES {
+        return Err(format!("its header has {length} bytes, more than one of an array of numbers can have"));
+    }
+    let header = bytes(length)?;
+    let header = String::from_utf8_lossy(&header);
+    let shape = ["'shape'", "\"shape\""].iter().find_map(|key| header.split_once(key)).and_then(|(_, value)| {
+        let (numbers, _) = value.trim_start().strip_prefix(':')?.trim_start().strip_prefix('(')?.split_once(')')?;
+        // The comma of a tuple of one, and the suffix of Python 2.
+        let numbers = numbers.split(',').map(|number| number.trim().trim_end_matches('L'));
+        numbers.filter(|number| !number.is_empty()).map(|number| number.parse().ok()).collect()
+    });
+    shape.ok_or_else(|| "its header tells no shape that an array in memory can have".into())
 }
 
 fn explain(error: ReadNpyError, wanted: &str) -> String {
@@ -265,5 +326,56 @@ mod tests {
         assert!(!reason(open("text.npy")).is_empty() && !reason(open("absent.npy")).is_empty());
         let single = Source::<f32>::open(good, "u", extent()).map(|_| ());
         assert_eq!(reason(single), "its array has cells of type '<f8', and the field has f32");
+    }
+
+    /// A file with this header, of a version, and some data.
+    fn npy(version: u8, header: &str, data: &[u8]) -> Vec<u8> {
+        let length = header.len() as u32;
+        let mut file = b"\x93NUMPY".to_vec();
+        file.extend([version, 0]);
+        file.extend(&length.to_le_bytes()[..if version == 1 { 2 } else { 4 }]);
+        [&file, header.as_bytes(), data].concat()
+    }
+
+    #[test]
+    fn headers_are_checked_before_anything_is_read() {
+        let folder = crate::testing::Folder::new("source-headers");
+        let open = |file: &[u8]| {
+            let path = folder.path("a.npy");
+            std::fs::write(&path, file).unwrap();
+            Source::<f64>::open(path, "u", extent()).map(|_| ()).unwrap_err()
+        };
+        let header = |shape: &str| format!("{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n");
+        for version in [1, 2, 3] {
+            match open(&npy(version, &header("(1099511627776, 1099511627776, 5)"), &[0; 64])) {
+                Error::Shape { found, .. } => assert_eq!(found, [1 << 40, 1 << 40, 5]),
+                other => panic!("{other}"),
+            }
+        }
+        for shape in ["(99999999999999999999999999, 1, 1)", "(-1, 3, 5)", "(40, 3", "40", "(4.0, 3, 5)"] {
+            let error = open(&npy(1, &header(shape), &[0; 64]));
+            assert!(matches!(&error, Error::Read { reason, .. } if reason.contains("no shape")), "{shape}: {error}");
+        }
+        for shape in ["()", "(7,)", "(7L, 8L)", "(1099511627776, 1, 1, 1)"] {
+            let error = open(&npy(1, &header(shape), &[0; 64]));
+            assert!(matches!(&error, Error::Read { reason, .. } if reason.contains("dimensions")), "{shape}: {error}");
+        }
+        // The right shape, and too few values.
+        assert!(matches!(open(&npy(1, &header("(40, 3, 5)"), &[0; 64])), Error::Read { .. }));
+        let whole = npy(2, &header("(40, 3, 5)"), &[]);
+        for length in 0..whole.len() {
+            assert!(matches!(open(&whole[..length]), Error::Read { .. }), "{length}");
+        }
+        let mut endless = npy(2, &header("(40, 3, 5)"), &[]);
+        endless[8..12].copy_from_slice(&[0xff; 4]);
+        assert!(matches!(open(&endless), Error::Read { reason, .. } if reason.contains("4294967295 bytes")));
+    }
+
+    #[test]
+    fn an_array_that_memory_cannot_hold_is_an_error() {
+        let free = |bytes| Some(FreeMemory { bytes, limit: "made up".into() });
+        assert!(check_room("the array", 100, None).is_ok() && check_room("the array", 100, free(100)).is_ok());
+        let error = check_room("the array", 100, free(99)).unwrap_err();
+        assert!(matches!(error, Error::OutOfMemory { needed: 100, free: 99, .. }), "{error}");
     }
 }

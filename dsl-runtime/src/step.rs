@@ -190,11 +190,12 @@ impl Stages {
         let fields: Vec<_> = call.fields.iter().map(|field| field.id).collect();
         let scalars = call.scalars.iter().map(|scalar| scalar.operand(self.shared.id)).collect::<Result<_>>()?;
         let (boxes, parity) = self.boxes(call, targets)?;
-        let outputs = targets.iter().zip(kernel.outputs).map(|(target, output)| {
+        let outputs = targets.iter().zip(kernel.results()).map(|(target, (_, output))| {
             Ok(match target {
                 Target::Field(field) => Output::Field(field.id),
                 Target::Scalar(scalar, _) => {
-                    let rows = boxes.iter().map(|_| self.rows_of(output.stored())).collect::<Result<_>>()?;
+                    let count = boxes.len() * output.role.parts(output.ty);
+                    let rows = (0..count).map(|_| self.rows_of(output.stored())).collect::<Result<_>>()?;
                     Output::Fold { scalar: scalar.id, rows }
                 }
             })
@@ -228,12 +229,18 @@ impl Stages {
                 others.iter().fold(first.whole(), |common, shape| common.intersection(&shape.whole()))
             }
         };
+        let updated = tells.first().map_or("grid", |shape| &shape.name);
+        call.ranges.iter().try_for_each(|range| range.check(call.kernel.name, updated))?;
         let explicit = call.ranges.iter().all(|range| !range.asks_for_widest());
         let widest = match widest_range(call.kernel, &read, &domain) {
             // Not asked for.
             Err(_) if explicit => domain,
             other => other?,
         };
+        let parity = call.ranges.first().and_then(|range| range.colour());
+        if call.ranges.iter().any(|range| range.colour() != parity) {
+            return Err(Error::RangesDiffer { kernel: call.kernel.name.into() });
+        }
         let mut boxes: Vec<Box3> = Vec::new();
         for range in &call.ranges {
             let part = range.resolve(&domain, &widest)?;
@@ -242,10 +249,6 @@ impl Stages {
             }
             ghosts(call.kernel, &read, &part)?;
             boxes.push(part);
-        }
-        let parity = call.ranges.first().and_then(|range| range.colour());
-        if call.ranges.iter().any(|range| range.colour() != parity) {
-            return Err(Error::RangesOverlap { kernel: call.kernel.name.into() });
         }
         Ok((boxes, parity))
     }

@@ -214,7 +214,12 @@ fn no_steps_do_nothing_and_a_watcher_may_read_and_stop() {
 }
 
 #[test]
-fn an_empty_step_runs() {
+fn an_empty_step_runs_and_is_explained() {
+    let bare = on([2, 2, 2], "reference");
+    let step = bare.step(|_| ()).unwrap();
+    let explained = step.explain().to_string();
+    assert!(explained.contains("  reference (1 thread): no fields"), "{explained}");
+    assert!(bare.run(&step, 1).unwrap().to_string().starts_with("no kernel on 2x2x2"));
     let sim = on([3, 3, 3], "host");
     let step = sim.step(|_| ()).unwrap();
     assert_eq!(sim.run(&step, 5).unwrap().points, 0);

@@ -245,7 +245,11 @@ fn unlike_fields_and_results_that_meet_are_refused() {
     let step = sim.step(|s| s.update((&p, &sum, &most), settle(&p, &p, &most))).unwrap();
     sim.run(&step, 2).unwrap();
     let colours = [Range::face(X).red(), Range::face(-X).black()];
-    assert!(matches!(sim.step(|s| s.update(&u, still(&u, 1.0).over(colours))), Err(Error::RangesOverlap { .. })));
+    assert!(matches!(sim.step(|s| s.update(&u, still(&u, 1.0).over(colours))), Err(Error::RangesDiffer { .. })));
+    let twice = [Range::face(X), Range::all().x(3..)];
+    assert!(matches!(sim.step(|s| s.update(&u, still(&u, 1.0).over(twice))), Err(Error::RangesOverlap { .. })));
+    let nowhere = sim.step(|s| s.update(&u, still(&u, 1.0).over(Range::edge(X, -X))));
+    assert!(matches!(nowhere, Err(Error::NoFace { field, .. }) if field == "u"));
 }
 
 #[test]
@@ -314,7 +318,8 @@ fn files_that_cannot_be_are_errors() {
     for plane in [Plane::X(5), Plane::Y(usize::MAX), Plane::Z(3)] {
         assert!(try_to("save_png", || u.save_png(folder.path().join("a.png"), plane)));
     }
-    assert!(!try_to("no fields", || sim.save_vti(folder.path().join("none.vti"), &[])));
+    assert!(try_to("no fields", || sim.save_vti(folder.path().join("none.vti"), &[])));
+    assert!(!folder.path().join("none.vti").exists());
     // Another program.
     let path = folder.path().join("other");
     sim.checkpoint(&path).unwrap();

@@ -108,6 +108,12 @@ pub fn sum<T>(u: &Field<T>) -> Sum<T> {
     Sum(u[HERE])
 }
 
+/// Several folds, the first of which is in two parts on its way.
+#[stencil]
+pub fn both(n: &Field<u64>) -> (Sum<u64>, Max<u64>, Sum<u32>) {
+    (Sum(n[HERE]), Max(n[HERE]), Sum(1))
+}
+
 /// The largest and the least value.
 #[stencil(T = f64 | f32)]
 pub fn extremes<T>(u: &Field<T>) -> (Max<T>, Min<T>) {

@@ -4,7 +4,7 @@ use polyhalo::prelude::*;
 use polyhalo::{Element, Error};
 
 use crate::everywhere;
-use crate::kernels::{extremes, sum};
+use crate::kernels::{both, extremes, sum};
 
 const GRIDS: [[usize; 3]; 6] = [[1, 1, 1], [9, 1, 1], [1, 17, 1], [3, 2, 33], [65, 7, 5], [129, 33, 9]];
 
@@ -17,13 +17,16 @@ fn whole(p: Point) -> i64 {
 }
 
 #[test]
-fn sums_of_doubles_are_those_of_exact_arithmetic_rounded_at_most_once_more() {
-    for cells in GRIDS {
-        let exact: i128 = crate::cells_of(cells)
-            .map(|[i, j, k]| i128::from(whole(Point { i: i as i32, j: j as i32, k: k as i32 })))
-            .sum();
-        let exact = exact as f64 / f64::from(1 << 20);
-        let results: Vec<u64> = everywhere(cells)
+fn sums_of_doubles_are_exact_but_for_the_rounding_of_rows_planes_and_all() {
+    for [nx, ny, nz] in GRIDS {
+        let row = |j: usize, k: usize| -> i128 {
+            (0..nx).map(|i| i128::from(whole(Point { i: i as i32, j: j as i32, k: k as i32 }))).sum()
+        };
+        let rows: Vec<Vec<i128>> = (0..nz).map(|k| (0..ny).map(|j| row(j, k)).collect()).collect();
+        let planes: Vec<i128> = rows.iter().map(|rows| rows.iter().sum()).collect();
+        let exact: i128 = planes.iter().sum();
+        let rounded = rows.iter().flatten().chain(&planes).chain([&exact]).map(|sum| sum.abs()).sum::<i128>();
+        let results: Vec<u64> = everywhere([nx, ny, nz])
             .into_iter()
             .map(|sim| {
                 let u = sim.field_from("u", |p: Point| whole(p) as f64 / f64::from(1 << 20)).unwrap();
@@ -33,9 +36,11 @@ fn sums_of_doubles_are_those_of_exact_arithmetic_rounded_at_most_once_more() {
                 made.unwrap().get().unwrap().to_bits()
             })
             .collect();
-        assert!(results.iter().all(|bits| *bits == results[0]), "{cells:?}");
-        let found = f64::from_bits(results[0]);
-        assert!((found - exact).abs() <= exact.abs() * f64::EPSILON, "{cells:?} {found:e} {exact:e}");
+        assert!(results.iter().all(|bits| *bits == results[0]), "{nx} {ny} {nz}");
+        // The values are whole multiples of 2^-20, and so are all sums that are rounded to f64s of no more than 2^73.
+        let found = f64::from_bits(results[0]) * f64::from(1 << 20);
+        let off = (found as i128 - exact).abs() as f64;
+        assert!(off <= rounded as f64 * (f64::EPSILON / 2.0) * 1.000_001, "{nx} {ny} {nz}: {found:e} {exact:e}");
     }
 }
 
@@ -140,6 +145,11 @@ fn sums_of_integers_are_exact_or_an_error_with_the_sum() {
             let big = i32::MAX / 256;
             assert_eq!(total(&make.on(cells), big, |s, u| s.reduce(sum(u))).unwrap(), big * 256);
             assert_eq!(total(&make.on(cells), i64::MIN / 256, |s, u| s.reduce(sum(u))).unwrap(), i64::MIN);
+            let error = total(&make.on(cells), i64::MIN / 256 - 1, |s, u| s.reduce(sum(u))).unwrap_err();
+            assert!(
+                matches!(error, Error::SumTooLarge { total, .. } if total == i128::from(i64::MIN) - 256),
+                "{error}"
+            );
             assert_eq!(total(&make.on([5, 3, 17]), 1_u8, |s, u| s.reduce(sum(u))).unwrap(), 255);
             let error = total(&make.on(cells), big + 1, |s, u| s.reduce(sum(u))).unwrap_err();
             assert!(
@@ -154,5 +164,45 @@ fn sums_of_integers_are_exact_or_an_error_with_the_sum() {
             let error = total(&make.on(cells), 1_u8, |s, u| s.reduce(sum(u))).unwrap_err();
             assert!(matches!(error, Error::SumTooLarge { total: 256, .. }), "{error}");
         }
+    }
+}
+
+/// What a row holds can be far beyond 64 bits, and the sum of all rows fit again.
+#[test]
+fn rows_of_large_integers_do_not_wrap_around() {
+    for make in crate::all_devices() {
+        let signed = |values: [i64; 6]| {
+            let sim = make.on([3, 2, 1]);
+            let n = sim.field_from("n", |p: Point| values[(p.i + 3 * p.j) as usize])?;
+            let mut made = None;
+            let step = sim.step(|s| made = Some(s.reduce(sum(&n))))?;
+            sim.run(&step, 1)?;
+            made.expect("the step was recorded").get()
+        };
+        let (most, least) = (i64::MAX, i64::MIN);
+        assert_eq!(signed([most, most, most, least, least, least]).unwrap(), -3, "{make:?}");
+        assert_eq!(signed([most, most, 5, -most, -most, -7]).unwrap(), -2, "{make:?}");
+        assert_eq!(signed([-1, -1, -1, -1, -1, -1]).unwrap(), -6, "{make:?}");
+        let error = signed([most, most, 0, 0, 0, 0]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the sum of `sum_i64` is 18446744073709551614, which i64 can't hold: no integer type does; add up floats, as in \
+             `Sum(value as f64)`"
+        );
+        let unsigned = |values: [u64; 2]| {
+            let sim = make.on([2, 1, 1]);
+            let n = sim.field_from("n", |p: Point| values[p.i as usize])?;
+            let mut made = None;
+            let step = sim.step(|s| made = Some(s.reduce(both(&n))))?;
+            sim.run(&step, 1)?;
+            let (sum, most, narrow) = made.expect("the step was recorded");
+            Ok::<_, Error>((sum.get()?, most.get()?, narrow.get()?))
+        };
+        assert_eq!(unsigned([u64::MAX - 1, 1]).unwrap(), (u64::MAX, u64::MAX - 1, 2), "{make:?}");
+        let error = unsigned([u64::MAX, u64::MAX]).unwrap_err();
+        assert!(
+            matches!(&error, Error::SumTooLarge { kernel, total, .. } if kernel == "both" && *total == 2 * i128::from(u64::MAX)),
+            "{error}"
+        );
     }
 }

@@ -348,8 +348,14 @@ impl Model {
                     }
                 };
             }
-            if boxes.iter().any(|other| other.meets(&part)) || range.parity != ranges[0].parity {
+            if range.part == Part::Face([0; 3]) {
+                refused.push("NoFace");
+            }
+            if boxes.iter().any(|other| other.meets(&part)) {
                 refused.push("RangesOverlap");
+            }
+            if range.parity != ranges[0].parity {
+                refused.push("RangesDiffer");
             }
             if !part.is_empty()
                 && !reads.iter().all(|(parameter, offset)| {

@@ -1,6 +1,6 @@
 //! What a function returns, and how it becomes the outputs of the kernel.
 
-use syn::{Expr, Lit, ReturnType, Signature};
+use syn::{Lit, ReturnType, Signature};
 
 use super::Front;
 use super::fold::{BOOL_FOLDED, fold_type};
@@ -9,7 +9,7 @@ use super::scope::Val;
 use super::signature::Annotation;
 use super::suggest::type_elsewhere;
 use crate::Diagnostic;
-use crate::ir::{Output, Place, Role, Stmt, Type};
+use crate::ir::{Binary, Expr, ExprKind, Id, Output, Place, Role, Stmt, Type, Value};
 
 /// How a function gives its results, in the order of the kernel's outputs; whether one is a value or a fold, its
 /// [`Output::role`] tells.
@@ -136,10 +136,27 @@ impl Front {
             };
             if let Some(value) = self.number(&value, Some(wanted), place) {
                 self.unify(wanted, self.types.exprs[value.index()], place);
-                self.emit(Stmt::Store { output, value, place });
+                if self.kernel.outputs[output].has_halves() {
+                    self.store_halves(output, value, place);
+                } else {
+                    self.emit(Stmt::Store { output, value, place });
+                }
             }
         }
         shape
+    }
+
+    /// Stores the lower 32 bits of a value, and all above them as a result of its own ([`Output::has_halves`]).
+    fn store_halves(&mut self, lower: Id<Output>, value: Id<Expr>, place: Place) {
+        let ty = self.kernel.outputs[lower].ty;
+        let upper = self.kernel.outputs.push(self.kernel.outputs[lower].clone());
+        let value = self.named(value, "summand", place);
+        let wanted = self.types.known(ty);
+        for (output, op, bits) in [(lower, Binary::BitAnd, u64::from(u32::MAX)), (upper, Binary::Shr, 32)] {
+            let bits = self.expr_of(ExprKind::Literal(Value::from_bits(ty, bits)), wanted, place);
+            let half = self.expr_of(ExprKind::Binary(op, value, bits), wanted, place);
+            self.emit(Stmt::Store { output, value: half, place });
+        }
     }
 }
 
@@ -174,14 +191,14 @@ fn result_help(ty: &syn::Type) -> String {
 }
 
 /// The length of an array where nothing but a literal can be known.
-pub(super) fn literal_length(length: &Expr) -> Option<usize> {
+pub(super) fn literal_length(length: &syn::Expr) -> Option<usize> {
     match length {
-        Expr::Lit(literal) => match &literal.lit {
+        syn::Expr::Lit(literal) => match &literal.lit {
             Lit::Int(length) => length.base10_parse().ok(),
             _ => None,
         },
-        Expr::Paren(inner) => literal_length(&inner.expr),
-        Expr::Group(inner) => literal_length(&inner.expr),
+        syn::Expr::Paren(inner) => literal_length(&inner.expr),
+        syn::Expr::Group(inner) => literal_length(&inner.expr),
         _ => None,
     }
 }

@@ -76,7 +76,7 @@ fn rename(action: &mut Action, buffers: &BTreeMap<Slot, Slot>, step: u64) {
             renamed(from);
             renamed(to);
         }
-        Action::Fold { rows, .. } => rows.iter_mut().for_each(|(_, slot, _)| renamed(slot)),
+        Action::Fold { rows, .. } => rows.iter_mut().for_each(|rows| renamed(&mut rows.slot)),
         Action::Probe { from, .. } | Action::Download { from, .. } => renamed(from),
         Action::Send { slot, .. } => renamed(slot),
         Action::Upload { to, .. } => renamed(to),

@@ -251,11 +251,11 @@ impl Machine<'_> {
             }
             Action::Fold { rows, into, .. } => {
                 let mut sum = 0_u64;
-                for (device, slot, part) in rows {
-                    let mut part = *part;
+                for rows in rows {
+                    let mut part = rows.cells;
                     (part.lo[0], part.hi[0]) = (0, 1);
                     for cell in cells(&part, None, 0) {
-                        sum = sum.wrapping_add(self.buffer(run, *device, *slot)[&cell]);
+                        sum = sum.wrapping_add(self.buffer(run, rows.device, rows.slot)[&cell]);
                     }
                 }
                 self.scalars[into.0 as usize] = sum;
@@ -414,7 +414,7 @@ impl Machine<'_> {
 
 fn rows_of(op: &Op) -> Vec<Slot> {
     match &op.action {
-        Action::Fold { rows, .. } => rows.iter().map(|(_, slot, _)| *slot).collect(),
+        Action::Fold { rows, .. } => rows.iter().map(|rows| rows.slot).collect(),
         _ => Vec::new(),
     }
 }

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::geometry::Box3;
 use crate::kernel::{Role as Folding, ScalarType};
 use crate::layout::Region;
-use crate::plan::{Action, Op, Operand, Slot};
+use crate::plan::{Action, Op, Operand, Rows, Slot};
 use crate::reduction;
 
 /// What went wrong in an operation.
@@ -187,19 +187,34 @@ impl Program {
         &self,
         role: Folding,
         ty: ScalarType,
-        rows: &[(usize, Slot, Box3)],
+        rows: &[Rows],
         place: &Where<'_>,
         bytes: &mut Vec<u8>,
     ) -> Result<u64, Failure> {
         let mut fold = reduction::Fold::new(role, ty);
-        for &(device, slot, mut part) in rows {
+        for &Rows { device, slot, cells: mut part, number } in rows {
+            fold.part(number);
             (part.lo[0], part.hi[0]) = (0, 1);
             place.read(device, QueueId::COMPUTE, slot, &part, bytes)?;
             let [_, y, z] = std::array::from_fn(|axis| part.lo[axis] + i64::from(self.origins[device][axis]));
             fold.add(bytes, part.size()[1], [y, z]);
         }
-        let too_large = |overflow: reduction::Overflow| Error::SumTooLarge { ty: overflow.ty, total: overflow.total };
+        let too_large = |overflow: reduction::Overflow| Error::SumTooLarge {
+            kernel: self.giver(rows),
+            ty: overflow.ty,
+            total: overflow.total,
+        };
         Ok(fold.result().map_err(too_large)?)
+    }
+
+    /// The name of the kernel that left such rows; these are fields that no other one writes.
+    fn giver(&self, rows: &[Rows]) -> String {
+        let mut launches = self.plan.ops.iter().filter_map(|op| match &op.action {
+            Action::Launch { kernel, outputs, .. } => Some((*kernel, outputs)),
+            _ => None,
+        });
+        let giver = launches.find(|(_, outputs)| rows.iter().any(|rows| outputs.contains(&rows.slot)));
+        giver.map_or_else(String::new, |(kernel, _)| self.plan.kernels[kernel].name.into())
     }
 }
 

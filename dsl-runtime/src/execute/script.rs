@@ -273,7 +273,7 @@ enum How {
 fn reads_through(action: &Action, queue: QueueId, before: &Op) -> bool {
     match action {
         Action::Fold { rows, .. } => {
-            before.queue == QueueId::COMPUTE && rows.iter().any(|(device, ..)| *device == before.device)
+            before.queue == QueueId::COMPUTE && rows.iter().any(|rows| rows.device == before.device)
         }
         Action::Probe { cells, .. } => {
             before.queue == queue && cells.iter().any(|(device, _)| *device == before.device)
@@ -294,7 +294,7 @@ fn only_replaces(action: &Action, before: &Op) -> bool {
     let Action::Launch { scalars, outputs, .. } = &before.action else { return false };
     let takes = |scalar: &ScalarId| scalars.contains(&Operand::Scalar(*scalar));
     match action {
-        Action::Fold { rows, into, .. } => takes(into) && !rows.iter().any(|(_, slot, _)| outputs.contains(slot)),
+        Action::Fold { rows, into, .. } => takes(into) && !rows.iter().any(|rows| outputs.contains(&rows.slot)),
         Action::Compute { output, .. } => takes(output),
         Action::Launch { .. }
         | Action::Send { .. }

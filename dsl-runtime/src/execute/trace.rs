@@ -154,7 +154,7 @@ impl Tracing<'_> {
             | Action::Download { from: slot, part, .. }
             | Action::Upload { to: slot, part, .. } => moved(slot, part),
             Action::Fold { ty, rows, .. } => {
-                let points: u64 = rows.iter().map(|(_, _, part)| (part.size()[1] * part.size()[2]) as u64).sum();
+                let points: u64 = rows.iter().map(|rows| (rows.cells.size()[1] * rows.cells.size()[2]) as u64).sum();
                 (points, points * ty.bytes() as u64)
             }
             Action::Probe { from, cells, .. } => {

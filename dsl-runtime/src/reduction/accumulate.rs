@@ -48,6 +48,14 @@ pub trait Accumulator<T>: Sized {
 pub trait Summed: Copy {
     /// What adds them up.
     type Sum: Accumulator<Self>;
+
+    /// How many sums a kernel gives for one.
+    const PARTS: usize = 1;
+
+    /// What a value adds to each of them.
+    fn parts(self) -> [Self; 2] {
+        [self, self]
+    }
 }
 
 /// What adds up values of type `T`.
@@ -178,8 +186,20 @@ macro_rules! integer_sum {
 
         impl Summed for $ty {
             type Sum = IntegerSum<$ty, $row>;
+            integer_sum!(@parts $row $ty);
         }
     )+};
+    (@parts i64 i64) => { integer_sum!(@halves); };
+    (@parts u64 u64) => { integer_sum!(@halves); };
+    (@parts $row:ident $ty:ident) => {};
+    // The lower half and what is above it.
+    (@halves) => {
+        const PARTS: usize = 2;
+
+        fn parts(self) -> [Self; 2] {
+            [self & 0xffff_ffff, self >> 32]
+        }
+    };
 }
 
 integer_sum!(i64: i64 i32 i8);

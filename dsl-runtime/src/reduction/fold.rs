@@ -90,8 +90,8 @@ pub struct Fold {
 
 #[derive(Debug)]
 enum SoFar {
-    /// The sum of integers.
-    Total(i128),
+    /// The sum of integers, and by how many bits the rows that come are too small.
+    Total(i128, u32),
     /// What folds a plane, and what folds the planes.
     Planes(Box<dyn Words>, Box<dyn Words>),
 }
@@ -104,12 +104,19 @@ impl Fold {
     pub fn new(role: Role, ty: ScalarType) -> Self {
         let row_type = role.stored(ty);
         let so_far = if role == Role::Sum && row_type != ScalarType::F64 {
-            SoFar::Total(0)
+            SoFar::Total(0, 0)
         } else {
             let accumulator = || words(role, row_type).expect("values of points and of type bool aren't folded");
             SoFar::Planes(accumulator(), accumulator())
         };
         Self { role, ty, so_far }
+    }
+
+    /// Says that the rows that come next are of part `number` of [`Role::parts`], counted on over several boxes.
+    pub fn part(&mut self, number: usize) {
+        if let SoFar::Total(_, shift) = &mut self.so_far {
+            *shift = if number.is_multiple_of(self.role.parts(self.ty)) { 0 } else { 32 };
+        }
     }
 
     /// Folds in rows as they lie in memory: of type [`Role::stored`], planes one after the other, each with `rows`
@@ -119,11 +126,11 @@ impl Fold {
         let row_type = self.role.stored(self.ty);
         let bytes = row_type.bytes();
         match &mut self.so_far {
-            SoFar::Total(total) => {
+            SoFar::Total(total, shift) => {
                 let signed = row_type == ScalarType::I64;
                 let values = stored.chunks_exact(bytes).map(word);
-                *total +=
-                    values.map(|word| if signed { i128::from(word as i64) } else { i128::from(word) }).sum::<i128>();
+                let rows = values.map(|word| if signed { i128::from(word as i64) } else { i128::from(word) });
+                *total += rows.sum::<i128>() << *shift;
             }
             SoFar::Planes(plane, result) => {
                 for (z, values) in stored.chunks_exact((rows * bytes).max(bytes)).enumerate() {
@@ -140,7 +147,7 @@ impl Fold {
     /// The bits of the result.
     pub fn result(&self) -> Result<u64, Overflow> {
         let row = match &self.so_far {
-            SoFar::Total(total) => return fitting(self.ty, *total),
+            SoFar::Total(total, _) => return fitting(self.ty, *total),
             SoFar::Planes(_, result) => result.row(),
         };
         Ok(match (self.role, self.ty) {

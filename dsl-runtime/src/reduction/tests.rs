@@ -220,6 +220,22 @@ fn sums_that_their_type_cannot_hold_are_errors() {
     check(folded::<i64, i64>(Role::Sum, 2, &[i64::MAX, i64::MIN, i64::MAX]), i64::MAX - 1);
     let total = 2 * i128::from(u64::MAX);
     assert_eq!(folded::<u64, u64>(Role::Sum, 1, &[u64::MAX; 2]), overflow(ScalarType::U64, total).map(|()| 0));
+    // In two parts, as kernels give them.
+    let whole = |values: &[u64]| {
+        let mut sum = Fold::new(Role::Sum, ScalarType::U64);
+        for box_of_rows in values.chunks(2) {
+            for number in 0..Role::Sum.parts(ScalarType::U64) {
+                let row: u64 =
+                    row::<_, Total<u64>>(0, &box_of_rows.iter().map(|v| v.parts()[number]).collect::<Vec<_>>());
+                sum.part(number);
+                sum.add(&bytes(&[row]), 1, [0; 2]);
+            }
+        }
+        sum.result().map(u64::from_word)
+    };
+    assert_eq!(whole(&[u64::MAX, 0, 0]), Ok(u64::MAX));
+    assert_eq!(whole(&[u64::MAX, u64::MAX]), overflow(ScalarType::U64, total).map(|()| 0));
+    assert_eq!(whole(&[u64::MAX - 5, 3, 2]), Ok(u64::MAX));
     let text = Overflow { ty: ScalarType::I8, total: 128 }.to_string();
     assert_eq!(text, "the sum is 128, which i8 can't hold");
 }

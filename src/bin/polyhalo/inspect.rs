@@ -310,8 +310,13 @@ fn summary(file: &Path, source: &SourceKernel, compiled: &Compiled) -> String {
     for param in kernel.params.iter() {
         line(format_args!("  scalar {}: {}", param.name, param.ty));
     }
-    for output in kernel.outputs.iter() {
+    let mut outputs = kernel.outputs.iter();
+    while let Some(output) = outputs.next() {
         line(format_args!("  result {}", output.ty));
+        if output.has_halves() {
+            // The sum of the upper halves is no result of its own.
+            outputs.next();
+        }
     }
     line(format_args!(
         "  per point: {}, {}, {} flops, at least {} bytes, {:.3} flops/byte",

@@ -302,6 +302,10 @@ fn folds_are_given_the_value_of_their_point() {
         Min<i32> { Min(n[X] + n[Y]) }
         Sum<u32> { Sum((u[X] > a) as u32) }
         Sum<i64> { Sum(1) }
+        Sum<i64> { Sum(l * -3_000_000_017) }
+        Sum<u64> { Sum(u[X].to_bits()) }
+        (Sum<u64>, f64, Sum<i64>) { (Sum(w as u64), u[X], Sum(-l)) }
+        [Sum<i64>; 2] { [Sum(l), Sum(-l)] }
         Sum<f64> { Sum(0.5) }
         Sum<u8> { let s = Sum(m[X]); s }
         Max<f64> { let x = u[X]; let s: Max<f64> = Max(x); s }

@@ -92,7 +92,13 @@ macro_rules! folds {
 
         impl<T: Bits> Results for $name<T> {
             fn all(self) -> Vec<Seen> {
-                vec![seen(Role::$name, self.0.value())]
+                let parts = match (Role::$name, self.0.value()) {
+                    // Lower halves, and what is above them.
+                    (Role::Sum, Value::I64(value)) => vec![Value::I64(value & 0xffff_ffff), Value::I64(value >> 32)],
+                    (Role::Sum, Value::U64(value)) => vec![Value::U64(value & 0xffff_ffff), Value::U64(value >> 32)],
+                    (_, value) => vec![value],
+                };
+                parts.into_iter().map(|value| seen(Role::$name, value)).collect()
             }
         })*
     };

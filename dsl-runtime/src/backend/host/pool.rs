@@ -98,6 +98,11 @@ impl Pool {
         let others = shared.wait_for_all();
         own.or(others).map_or(Ok(()), Err)
     }
+
+    /// Calls `work` with number 0 on the calling thread, wherever that is, and leaves the others alone.
+    pub(super) fn run_alone(&self, work: &(dyn Fn(usize) + Sync)) -> Result<(), String> {
+        attempt(work, 0).map_or(Ok(()), Err)
+    }
 }
 
 impl Drop for Pool {
@@ -243,6 +248,19 @@ mod tests {
                 assert_eq!(result, Err(format!("thread {bad} broke")));
                 assert_eq!(pool.run(&|_| ()), Ok(()));
             }
+        }
+    }
+
+    #[test]
+    fn work_for_one_stays_on_the_calling_thread() {
+        for pool in pools() {
+            let (calls, caller) = (AtomicUsize::new(0), thread::current().id());
+            let work = |number| {
+                assert_eq!((number, thread::current().id()), (0, caller));
+                calls.fetch_add(1, Ordering::Relaxed);
+            };
+            assert_eq!((pool.run_alone(&work), calls.load(Ordering::Relaxed)), (Ok(()), 1));
+            assert_eq!(pool.run_alone(&|_| panic!("it broke")), Err("it broke".to_owned()));
         }
     }
 

@@ -8,7 +8,7 @@ use super::memory::Block;
 use super::pool::Pool;
 use super::split::{thread_boxes, tiles};
 use super::support;
-use super::sweep::Sweep;
+use super::sweep::{self, Sweep};
 use super::work::Launching;
 use crate::error::{Error, Result};
 use crate::geometry::Box3;
@@ -47,8 +47,16 @@ impl<T> Address<T> {
 impl Processor {
     /// Runs `work` on the pool.
     fn together(&self, place: &str, work: &(dyn Fn(usize) + Sync)) -> Result<()> {
-        let panicked = |message| Error::Panicked { device: self.name.clone(), place: place.into(), message };
-        self.pool.run(work).map_err(panicked)
+        self.pool.run(work).map_err(|message| self.panicked(place, message))
+    }
+
+    /// Runs `work` on the calling thread.
+    fn alone(&self, place: &str, work: &(dyn Fn(usize) + Sync)) -> Result<()> {
+        self.pool.run_alone(work).map_err(|message| self.panicked(place, message))
+    }
+
+    fn panicked(&self, place: &str, message: String) -> Error {
+        Error::Panicked { device: self.name.clone(), place: place.into(), message }
     }
 
     /// Zeroed memory for a layout, each page touched first by the thread that will compute it.
@@ -141,7 +149,8 @@ impl Processor {
     /// else uses the cells that are written, nor writes to those that are read, meanwhile.
     pub(super) unsafe fn launch(&self, launch: &Launching) -> Result<()> {
         let Launching { kernel, outputs, fields, range, strides, .. } = launch;
-        let parts = thread_boxes(range, self.pool.threads());
+        let threads = sweep::threads(kernel, range, self.pool.threads());
+        let parts = thread_boxes(range, threads);
         let native = self.native(kernel);
         let sweep = Sweep::new(kernel, range, strides.row, launch.partly, &self.caches);
         let work = |number: usize| {
@@ -170,7 +179,8 @@ impl Processor {
                 support::fence();
             }
         };
-        self.together(&format!("`{}`", kernel.name), &work)
+        let place = format!("`{}`", kernel.name);
+        if threads == 1 { self.alone(&place, &work) } else { self.together(&place, &work) }
     }
 }
 

@@ -11,6 +11,11 @@ const AHEAD_BYTES: usize = 5 << 9;
 /// Fewer rows in a tile would read the rows around it too often.
 const LEAST_ROWS: usize = 4;
 
+/// Launches of less work ([`work`]) are done by the calling thread alone: to wake others and to wait for them takes about as
+/// long as this much. With debug assertions every launch is shared out, so that tests with small grids see all threads.
+const SHARED_WORK: u64 = if cfg!(debug_assertions) { 0 } else { WORTH_SHARING };
+const WORTH_SHARING: u64 = 32 << 10;
+
 /// How the threads go through their boxes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sweep {
@@ -37,6 +42,21 @@ impl Sweep {
             stream: !partly && bytes > caches.last_bytes,
         }
     }
+}
+
+/// How many of `threads` threads a launch is worth.
+pub(super) fn threads(kernel: &KernelDesc, range: &Box3, threads: usize) -> usize {
+    if is_worth(kernel, range, SHARED_WORK) { threads } else { 1 }
+}
+
+fn is_worth(kernel: &KernelDesc, range: &Box3, least: u64) -> bool {
+    work(kernel, range) >= least
+}
+
+/// About how many bytes a thread moves in the time that the launch takes it.
+fn work(kernel: &KernelDesc, range: &Box3) -> u64 {
+    let arithmetic = u64::from(kernel.flops) + 64 * kernel.vendor_functions.len() as u64;
+    range.points().saturating_mul(point_bytes(kernel) as u64 + arithmetic)
 }
 
 /// How many cells ahead memory is asked for, of which the widest have so many bytes: whole rows unless these are long, so
@@ -132,6 +152,15 @@ mod tests {
         assert_eq!(point_bytes(&TALLY), 5);
         let sweep = sweep(&FOLDED, [512, 512, 512]);
         assert_eq!((sweep.tile_rows, sweep.ahead, sweep.stream), (512, 520, true));
+    }
+
+    #[test]
+    fn little_work_is_left_to_one_thread() {
+        let shared = |kernel, size: [i64; 3]| is_worth(kernel, &Box3 { lo: [0; 3], hi: size }, WORTH_SHARING);
+        assert!(!shared(&HEAT, [3; 3]) && !shared(&HEAT, [8; 3]) && shared(&HEAT, [16; 3]));
+        assert!(!shared(&AVERAGE, [64, 1, 8]) && shared(&AVERAGE, [64; 3]));
+        assert!(shared(&HEAT, [1 << 20; 3]));
+        assert_eq!(threads(&HEAT, &Box3 { lo: [0; 3], hi: [64; 3] }, 6), 6);
     }
 
     #[test]

@@ -160,7 +160,15 @@ macro_rules! folded {
     };
 }
 
-folded!(Sum: T: Summed);
+impl<T: Element + Summed> Results for Sum<T> {
+    const COUNT: usize = T::PARTS;
+
+    fn store(self, at: &mut PointArgs<'_>, first: usize) {
+        let parts = self.0.parts();
+        (0..T::PARTS).for_each(|number| at.fold_one(first + number, Role::Sum, parts[number]));
+    }
+}
+
 folded!(Max: Largest<T>: Accumulator<T>);
 folded!(Min: Least<T>: Accumulator<T>);
 

@@ -10,7 +10,7 @@ use crate::execute::{Issue, Memory, Program, allocate};
 use crate::geometry::Box3;
 use crate::kernel::{Role as Folding, ScalarType};
 use crate::layout::{Layout, ROWS, Region, Strides, WHOLE};
-use crate::plan::{Action, FieldId, Op, Operand, Plan, Purpose, ScalarId, Slot, StagingDesc, StagingId};
+use crate::plan::{Action, FieldId, Op, Operand, Plan, Purpose, Rows, ScalarId, Slot, StagingDesc, StagingId};
 use crate::scalar::Function;
 use crate::testing::{Calls, Faulty, HEAT, TALLY, noise};
 
@@ -331,7 +331,7 @@ fn rows_of_several_devices_are_folded_by_the_host() {
         op(action, device, 0).by(device as u32).across(1, [2, 3])
     };
     let fold = |role, ty, slot: Slot, into| {
-        let rows = vec![(0, slot, cells), (1, slot, cells)];
+        let rows = [0, 1].map(|device| Rows { device, slot, cells, number: 0 }).to_vec();
         op(Action::Fold { role, ty, rows, into: ScalarId(into) }, 0, 0).by(2).after([0, 1])
     };
     let record = |from, fold| op(Action::Record { from: ScalarId(from), record: 0 }, 0, 0).by(1).after([fold]);
