@@ -244,7 +244,7 @@ fn inspect_tells_halos_and_costs_and_shows_every_target() {
     for part in [
         "stencil heat (examples/heat.rs:",
         "halo 1 on -X because of u[-X] in line",
-        "15 loads, 1 store, 26 flops, at least 32 bytes, 0.812 flops/byte",
+        "15 loads, 1 store, 26 flops (52 operations), at least 32 bytes, 0.812 flops/byte",
         "---- rust ----",
         "let flux = |d: Offset|",
         "---- ir ----",

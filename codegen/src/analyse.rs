@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ir::{
     Axis, BinaryKind, Exactness, Expr, ExprKind, Field, Function, Id, Kernel, Offset, Output, Place, Stmt, Unary,
 };
-use crate::verify::{Verified, operands};
+use crate::verify::{Verified, is_operation, operands};
 
 /// How far one field is read.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +56,8 @@ pub struct Analysis {
     /// that vendors compute each in their own way counts 1, and so does folding a float into a sum, a largest or a
     /// least value. Both branches of an `if` count.
     pub flops: usize,
+    /// Reads of fields and tables, operators, casts and functions, each where it is computed: the size of the kernel.
+    pub operations: usize,
     /// The least memory traffic per point in bytes: each field read once, each value written once. A field that lacks an
     /// axis counts 0, since its cells serve many points and stay in cache, and so does a fold, of which a row leaves one
     /// value.
@@ -82,10 +84,11 @@ impl Analysis {
 pub fn analyse(kernel: &Verified) -> Analysis {
     let mut footprints: Vec<Footprint> =
         kernel.fields.ids().map(|field| Footprint { field, reads: BTreeMap::new() }).collect();
-    let (mut flops, mut uses_index, mut vendor_functions) = (0, false, BTreeSet::new());
+    let (mut flops, mut operations, mut uses_index, mut vendor_functions) = (0, 0, false, BTreeSet::new());
     let mut seen = vec![false; kernel.exprs.len()];
     visit(kernel, &kernel.body, &mut seen, &mut |expr| {
         flops += cost(kernel, expr);
+        operations += usize::from(is_operation(&expr.kind));
         match &expr.kind {
             ExprKind::Load { field, offset } => {
                 let first = footprints[field.index()].reads.entry(*offset).or_insert(expr.place);
@@ -113,6 +116,7 @@ pub fn analyse(kernel: &Verified) -> Analysis {
         footprints,
         stores: values.len(),
         flops,
+        operations,
         bytes: read + written,
         folds: !folded.is_empty(),
         uses_index,

@@ -14,10 +14,10 @@ use crate::verify::{Verified, verify};
 pub struct Random(u64);
 
 /// Numbers that show a slip where ordinary ones don't: both zeros, one, the ends of the subnormal and the normal range.
-const SPECIAL_F64: [f64; 12] =
-    [0.0, -0.0, 1.0, -1.0, 5e-324, -1e-310, f64::MIN_POSITIVE, f64::EPSILON, 1e200, -1e300, f64::MAX, 0.1];
-const SPECIAL_F32: [f32; 12] =
-    [0.0, -0.0, 1.0, -1.0, 1e-45, -1e-40, f32::MIN_POSITIVE, f32::EPSILON, 1e25, -1e37, f32::MAX, 0.1];
+const SPECIAL_F64: [f64; 13] =
+    [0.0, -0.0, 1.0, -1.0, 5e-324, -1e-310, f64::MIN_POSITIVE, f64::EPSILON, 1e200, -1e300, f64::MAX, 0.1, -0.5];
+const SPECIAL_F32: [f32; 13] =
+    [0.0, -0.0, 1.0, -1.0, 1e-45, -1e-40, f32::MIN_POSITIVE, f32::EPSILON, 1e25, -1e37, f32::MAX, 0.1, -0.5];
 
 impl Random {
     /// The source that starts at `seed`; any will do.

@@ -274,6 +274,15 @@ fn has_type<T>(arena: &Arena<T>, id: Id<T>, ty: impl Fn(&T) -> Type, wanted: Typ
     arena.get(id).is_some_and(|item| ty(item) == wanted)
 }
 
+/// Whether `kind` computes or reads anything; names and literals are there already.
+pub(crate) fn is_operation(kind: &ExprKind) -> bool {
+    match kind {
+        ExprKind::Literal(_) | ExprKind::Param(_) | ExprKind::Local(_) => false,
+        ExprKind::Load { .. } | ExprKind::Index(_) | ExprKind::Element { .. } => true,
+        ExprKind::Unary(..) | ExprKind::Binary(..) | ExprKind::Cast(_) | ExprKind::Call(..) => true,
+    }
+}
+
 /// The expressions that `kind` uses, in order.
 pub fn operands(kind: &ExprKind) -> Vec<Id<Expr>> {
     match kind {

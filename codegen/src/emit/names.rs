@@ -107,7 +107,9 @@ struct Namer {
 impl Namer {
     /// `name` as an identifier of the target's language, reserved or not.
     fn legal(&self, name: &str) -> String {
-        let plain = name.trim_start_matches("r#");
+        // `s[0]`, an element of a parameter, is `s_0`.
+        let plain = name.trim_start_matches("r#").replace('[', "_").replace(']', "");
+        let plain = plain.as_str();
         match self.target {
             Target::Cuda | Target::Hip => shape(&ascii(plain)),
             Target::OpenCl => match shape(&ascii(plain)) {

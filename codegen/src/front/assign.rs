@@ -145,9 +145,7 @@ impl Front {
     fn follow(&mut self, name: String, old: Val, new: Val, conditions: usize, site: Site, target: &Expr) -> Val {
         let value = match (&old, &new) {
             _ if self.conditions > conditions => None,
-            (Val::Integer(old), Val::Integer(new)) => {
-                Some(Val::Integer(Integer { value: new.value, ty: old.ty.or(new.ty) }))
-            }
+            (Val::Integer(old), Val::Integer(new)) => Some(Val::Integer(Integer { ty: old.ty.or(new.ty), ..*new })),
             (Val::Truth(_), Val::Truth(_)) | (Val::Offset(_), Val::Offset(_)) => Some(new),
             _ => None,
         };

@@ -139,18 +139,20 @@ impl Front {
             }
             (Val::Field(field), ty) => self.annotated_field(field, ty, tokens),
             (Val::Array(items), syn::Type::Array(array)) => {
-                Val::Array(items.into_iter().map(|item| self.annotated(item, Some(&array.elem), tokens)).collect())
+                let types = vec![&*array.elem; items.len()];
+                Val::Array(self.annotated_parts(items, &types, tokens))
             }
             (Val::Array(items), syn::Type::Slice(slice)) => {
                 Val::Array(items.into_iter().map(|item| self.annotated(item, Some(&slice.elem), tokens)).collect())
             }
-            (Val::Tuple(items), syn::Type::Tuple(tuple)) if items.len() == tuple.elems.len() => Val::Tuple(
-                items.into_iter().zip(&tuple.elems).map(|(item, ty)| self.annotated(item, Some(ty), tokens)).collect(),
-            ),
+            (Val::Tuple(items), syn::Type::Tuple(tuple)) if items.len() == tuple.elems.len() => {
+                let types: Vec<&syn::Type> = tuple.elems.iter().collect();
+                Val::Tuple(self.annotated_parts(items, &types, tokens))
+            }
             (Val::Integer(integer), syn::Type::Path(path)) => {
                 let int = path.path.get_ident().and_then(|name| IntType::parse(&name.to_string()));
                 match int {
-                    Some(ty) if ty.holds(integer.value) => Val::Integer(Integer { value: integer.value, ty: Some(ty) }),
+                    Some(ty) if ty.holds(integer.value) => Val::Integer(Integer { ty: Some(ty), ..integer }),
                     Some(_) => self.poison(tokens, format!("{} does not fit into `{}`", integer.value, tidy(path)), ""),
                     None => self.annotated_integer(integer, ty, tokens),
                 }
@@ -163,7 +165,7 @@ impl Front {
             (Val::Number(number), ty) => {
                 if let Annotation::Scalar(ty) = self.annotation(ty) {
                     let place = self.reporter.place(tokens);
-                    if !self.expect_type(number, ty, place) {
+                    if !self.expect_type(number, ty, tokens, place) {
                         return Val::Poison;
                     }
                 }
@@ -171,6 +173,31 @@ impl Front {
             }
             (value, _) => value,
         }
+    }
+
+    /// The parts of an array or a tuple, each held against its type: what is wrong is shown at the part where that is written.
+    fn annotated_parts(&mut self, items: Vec<Val>, types: &[&syn::Type], tokens: &impl ToTokens) -> Vec<Val> {
+        let whole = tokens.to_token_stream();
+        let fits = |item: &Val, ty: &syn::Type| match (item, super::instances::is_scalar(ty)) {
+            (Val::Integer(_), true) => !tidy_type(ty).starts_with('f'),
+            (Val::Number(number), true) => {
+                let found = self.types.get(self.types.exprs[number.index()]);
+                found.is_none_or(|found| found.name() == tidy_type(ty))
+            }
+            _ => true,
+        };
+        let written = match items.iter().zip(types).all(|(item, ty)| fits(item, ty)) {
+            true => None,
+            false => match syn::parse2::<Expr>(whole.clone()) {
+                Ok(Expr::Array(array)) => Some(array.elems.into_iter().collect::<Vec<_>>()),
+                Ok(Expr::Tuple(tuple)) => Some(tuple.elems.into_iter().collect()),
+                _ => None,
+            },
+        };
+        let written = written.filter(|written| written.len() == items.len());
+        let part = |at: usize| written.as_ref().map_or_else(|| whole.clone(), |all| all[at].to_token_stream());
+        let parts = items.into_iter().zip(types).enumerate();
+        parts.map(|(at, (item, ty))| self.annotated(item, Some(ty), &part(at))).collect()
     }
 
     /// An integer known at compile time held against a type that is none of integers.
@@ -196,8 +223,8 @@ impl Front {
             }
             last => match type_elsewhere(last) {
                 Some(meant) => format!("in Rust it is `{meant}`"),
-                None => "write the type itself, such as `f64` or `[f64; 3]`; another name for it, `type Real = f64;`, is seen \
-                         only inside of a `#[stencil] mod`"
+                None => "write the type itself, such as `f64` or `[f64; 3]`; another name for numbers, arrays and tuples of them, \
+                         `type Real = f64;`, is seen only where it stands in a `#[stencil] mod`"
                     .to_owned(),
             },
         };

@@ -4,6 +4,7 @@ use syn::{Expr, ExprIf};
 
 use super::Front;
 use super::infer::Kind;
+use super::report::tidy;
 use super::scope::{Integer, Val};
 use crate::Diagnostic;
 use crate::ir::{Expr as IrExpr, ExprKind, Id, Place, Stmt};
@@ -39,6 +40,11 @@ impl Front {
     }
 
     fn condition(&mut self, tokens: &Expr) -> Condition {
+        if let Expr::Assign(assign) = tokens {
+            let help = format!("write `{} == {}`", tidy(&*assign.left), tidy(&*assign.right));
+            self.reporter.refuse(tokens, "`=` assigns; a condition compares by `==`", help);
+            return Condition::Refused;
+        }
         match self.eval(tokens) {
             Val::Truth(truth) => Condition::Known(truth),
             Val::Poison => Condition::Refused,
@@ -70,7 +76,7 @@ impl Front {
             (Val::Point, Val::Point) => Val::Point,
             (Val::Offset(a), Val::Offset(b)) if a == b => Val::Offset(a),
             (Val::Integer(a), Val::Integer(b)) if a.value == b.value => {
-                Val::Integer(Integer { value: a.value, ty: a.ty.or(b.ty) })
+                Val::Integer(Integer { ty: a.ty.or(b.ty), ..a })
             }
             (Val::Truth(a), Val::Truth(b)) if a == b => Val::Truth(a),
             (Val::Field(a), Val::Field(b)) if a == b => Val::Field(a),

@@ -156,12 +156,15 @@ impl Front {
             return self.poison(call, message, "give one argument per parameter");
         }
         if closure.active.get() || self.call_depth >= MAX_DEPTH {
-            return self.poison(
-                call,
-                format!("`{}` calls itself", closure.name),
-                "calls are inlined, so recursion is not possible; use `for`",
-            );
+            return self.calls_itself(call, &closure.name);
         }
+        let arguments: Vec<Val> = (arguments.into_iter().zip(&closure.types).zip(&call.args))
+            .map(|((argument, ty), tokens)| match argument {
+                // An integer that must be a float is shown where it is given, not where it is taken.
+                Val::Integer(_) => self.annotated(argument, ty.as_ref(), tokens),
+                argument => argument,
+            })
+            .collect();
         let note = call_note(closure, &arguments, call);
         let place = self.reporter.place(call);
         match self.inline(closure, arguments) {
@@ -178,6 +181,11 @@ impl Front {
             }
             value => value,
         }
+    }
+
+    pub(super) fn calls_itself(&mut self, tokens: &impl ToTokens, name: &str) -> Val {
+        let help = "calls are inlined, so recursion is not possible; use `for`";
+        self.poison(tokens, format!("`{name}` calls itself"), help)
     }
 
     /// Evaluates a closure's body with its parameters bound.

@@ -16,7 +16,9 @@ impl Front {
         let value = self.eval(&cast.expr);
         let name = tidy(&*cast.ty);
         let value = match value {
-            Val::Integer(Integer { value, ty: None }) if i32::try_from(value).is_err() && !is_literal(&cast.expr) => {
+            Val::Integer(Integer { value, ty: None, .. })
+                if i32::try_from(value).is_err() && !is_literal(&cast.expr) =>
+            {
                 let message = format!("the type of the integer {value} is not known, and an `i32` can't hold it");
                 return self.poison(
                     cast,
@@ -24,13 +26,11 @@ impl Front {
                     "give it a type where it is made: `let n: i64 = ..` or a suffix, `1u64`",
                 );
             }
-            Val::Truth(truth) if IntType::parse(&name).is_some() => {
-                Val::Integer(Integer { value: i128::from(truth), ty: None })
-            }
+            Val::Truth(truth) if IntType::parse(&name).is_some() => Val::Integer(Integer::new(i128::from(truth), None)),
             value => value,
         };
         if let (Val::Integer(integer), Some(ty)) = (&value, IntType::parse(&name)) {
-            return Val::Integer(Integer { value: ty.wrap(integer.value), ty: Some(ty) });
+            return Val::Integer(Integer::new(ty.wrap(integer.value), Some(ty)));
         }
         match (self.annotation(&cast.ty), value) {
             (_, Val::Poison) => Val::Poison,
@@ -79,7 +79,7 @@ impl Front {
         let wanted = self.types.known(ty);
         match value {
             Val::Integer(integer) => match IntType::of(ty) {
-                Some(int) => Val::Integer(Integer { value: int.wrap(integer.value), ty: Some(int) }),
+                Some(int) => Val::Integer(Integer::new(int.wrap(integer.value), Some(int))),
                 None => {
                     // The cast rounds the integer once to the type named, as rustc does.
                     let value = match ty {
@@ -89,7 +89,7 @@ impl Front {
                     Val::Number(self.expr_of(ExprKind::Literal(value), wanted, place))
                 }
             },
-            Val::Truth(truth) => self.converted(Val::Integer(Integer { value: truth.into(), ty: None }), ty, tokens),
+            Val::Truth(truth) => self.converted(Val::Integer(Integer::new(truth.into(), None)), ty, tokens),
             Val::Number(number) if self.types.get(self.types.exprs[number.index()]) == Some(ty) => Val::Number(number),
             Val::Number(number) => Val::Number(self.expr_of(ExprKind::Cast(number), wanted, place)),
             Val::Poison => Val::Poison,

@@ -37,6 +37,12 @@ impl Front {
             _ => None,
         };
         let Some(value) = value else {
+            if let [float @ ("f64" | "f32"), name] = names
+                && constant64_consts(name).is_some()
+            {
+                let message = format!("`{}` is not known inside the stencil", tidy(path));
+                return self.poison(path, message, format!("write the whole path: `std::{float}::consts::{name}`"));
+            }
             let help = "known paths are the constants of `std::f64`, `std::f32`, their `consts` and the limits of integers, `i32::MAX`; \
                  pass others as parameters";
             return self.poison(path, format!("`{}` is not known inside the stencil", tidy(path)), help);
@@ -51,9 +57,9 @@ impl Front {
 fn integer_constant(ty: IntType, name: &str) -> Option<Integer> {
     let (low, high) = ty.range();
     match name {
-        "MIN" => Some(Integer { value: low, ty: Some(ty) }),
-        "MAX" => Some(Integer { value: high, ty: Some(ty) }),
-        "BITS" => Some(Integer { value: i128::from(ty.bits), ty: IntType::of(Type::U32) }),
+        "MIN" => Some(Integer::new(low, Some(ty))),
+        "MAX" => Some(Integer::new(high, Some(ty))),
+        "BITS" => Some(Integer::new(i128::from(ty.bits), IntType::of(Type::U32))),
         _ => None,
     }
 }

@@ -115,7 +115,31 @@ impl Front {
         if let Expr::Range(range) = &*index.index {
             return self.slice_refused(range, index);
         }
-        match self.eval_pair(&index.expr, &index.index) {
+        match inner_index(&index.expr) {
+            Some(inner) => {
+                let mut values = self.eval_all([&*inner.expr, &*inner.index, &*index.index]).into_iter();
+                let mut next = || values.next().expect("three operands give three values");
+                let (rows, row, column) = (next(), next(), next());
+                match (&rows, &row) {
+                    (Val::Array(rows), Val::Number(row)) if rows.iter().all(|row| matches!(row, Val::Array(_))) => {
+                        self.element_of_rows(rows, *row, column, inner, index)
+                    }
+                    _ => {
+                        let base = self.indexed(rows, row, inner);
+                        self.indexed(base, column, index)
+                    }
+                }
+            }
+            None => {
+                let (base, at) = self.eval_pair(&index.expr, &index.index);
+                self.indexed(base, at, index)
+            }
+        }
+    }
+
+    /// `base[at]` of two values.
+    fn indexed(&mut self, base: Val, at: Val, index: &ExprIndex) -> Val {
+        match (base, at) {
             (Val::Poison, _) | (_, Val::Poison) => Val::Poison,
             (Val::Field(field), Val::Offset(offset)) => {
                 if let Some(axis) = self.kernel.fields[field].leaves(offset) {
@@ -328,11 +352,33 @@ impl Front {
                 let help = format!("give the value a name before it is folded: `let x = ..; {name}(x)`");
                 self.fold_refused(member, format!("`.{part}` of {}", fold.describe()), help)
             }
+            (Val::Field(field), member) => {
+                let (name, member_name) = (self.kernel.fields[field].name.clone(), tidy(member));
+                let message = format!("the field `{name}` has no part `.{member_name}`");
+                let help = match member_name.as_str() {
+                    "X" | "Y" | "Z" | "HERE" => format!("it is read with brackets: `{name}[{member_name}]`"),
+                    "x" | "y" | "z" => format!("it is read with brackets: `{name}[{}]`", member_name.to_uppercase()),
+                    _ => format!("a stencil reads a field at offsets, `{name}[X]`, and nothing else"),
+                };
+                self.poison(member, message, help)
+            }
             (base, member) => {
                 let message = format!("{} has no part `.{}`", base.describe(), tidy(member));
                 self.poison(member, message, "tuples have `.0`, `.1`, ..")
             }
         }
+    }
+}
+
+/// `a[i]` of `a[i][j]`, where `a` is a name.
+fn inner_index(base: &Expr) -> Option<&ExprIndex> {
+    match base {
+        Expr::Paren(inner) => inner_index(&inner.expr),
+        Expr::Group(inner) => inner_index(&inner.expr),
+        Expr::Index(inner) if plain_path(&inner.expr).is_some() && !matches!(&*inner.index, Expr::Range(_)) => {
+            Some(inner)
+        }
+        _ => None,
     }
 }
 

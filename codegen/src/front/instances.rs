@@ -8,6 +8,7 @@ use syn::ext::IdentExt;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Expr, FnArg, GenericParam, Ident, Item, ItemConst, ItemFn, Lit, ReturnType, Stmt, UnOp, parse_quote};
 
+use super::plain::Plain;
 use super::report::{Reporter, tidy, tidy_type};
 use super::signature::{Listed, OPTIONS, Options};
 use super::specialise::specialise;
@@ -40,6 +41,9 @@ impl Instance {
 
 /// All instances of a function, the first list varying slowest. `helpers` are the items of its module that it needs.
 pub fn instances(function: &ItemFn, helpers: &[Item], options: &Options) -> Result<Vec<Instance>, Refused> {
+    let mut plain = function.clone();
+    Plain.visit_item_fn_mut(&mut plain);
+    let function = &plain;
     let mut reporter = Reporter::default();
     let lists = lists(function, options, &mut reporter);
     if reporter.has_mistakes() {
@@ -219,6 +223,16 @@ fn fits(parameter: &GenericParam, value: &Listed) -> Result<(), (String, String)
             format!("write the value itself: `{} = 1 | 2 | 4`", parameter.ident),
         )),
         (GenericParam::Lifetime(_), _) => unreachable!("lifetimes have no list"),
+    }
+}
+
+/// Whether a type is made of numbers and truth values: `f64`, `[f64; 5]`, `(f64, [bool; 2])`.
+pub(super) fn is_of_scalars(ty: &syn::Type) -> bool {
+    match ty {
+        syn::Type::Array(array) => is_of_scalars(&array.elem),
+        syn::Type::Tuple(tuple) => !tuple.elems.is_empty() && tuple.elems.iter().all(is_of_scalars),
+        syn::Type::Paren(inner) => is_of_scalars(&inner.elem),
+        ty => is_scalar(ty),
     }
 }
 

@@ -18,13 +18,20 @@ impl Front {
         tokens: &(impl ToTokens + ?Sized),
     ) -> Val {
         match value {
-            Some(value) if ty.unwrap_or(WIDEST).holds(value) => Val::Integer(Integer { value, ty }),
+            Some(value) if ty.unwrap_or(WIDEST).holds(value) => Val::Integer(Integer::new(value, ty)),
             Some(_) | None => self.poison(tokens, "this integer overflows", "keep integers within their type"),
         }
     }
 
     /// An operation on two known integers.
     pub(super) fn integers(&mut self, op: Binary, a: Integer, b: Integer, tokens: &dyn ToTokens) -> Val {
+        match self.integers_of(op, a, b, tokens) {
+            Val::Integer(integer) => Val::Integer(Integer { quotient: a.quotient.or(b.quotient), ..integer }),
+            other => other,
+        }
+    }
+
+    fn integers_of(&mut self, op: Binary, a: Integer, b: Integer, tokens: &dyn ToTokens) -> Val {
         let ty = a.ty.or(b.ty);
         let (x, y) = (a.value, b.value);
         if y == 0 && matches!(op, Binary::Rem | Binary::Div) {
@@ -88,6 +95,17 @@ impl Front {
             ("pow", [b]) => {
                 let power = u32::try_from(b.value).ok().and_then(|b| x.checked_pow(b));
                 return Some(self.integer(power, a.ty, tokens));
+            }
+            ("div_ceil", [b]) if b.value > 0 && x >= 0 => Some(x.div_euclid(b.value) + i128::from(x % b.value != 0)),
+            ("saturating_add" | "saturating_sub", [b]) => {
+                let (low, high) = ty.unwrap_or(IntType { bits: 32, signed: true }).range();
+                Some(if name == "saturating_add" { x + b.value } else { x - b.value }.clamp(low, high))
+            }
+            ("is_multiple_of", [b]) if ty.is_none_or(|ty| !ty.signed) => {
+                return Some(Val::Truth(if b.value == 0 { x == 0 } else { x % b.value == 0 }));
+            }
+            ("is_power_of_two", []) if ty.is_none_or(|ty| !ty.signed) => {
+                return Some(Val::Truth(x > 0 && x & (x - 1) == 0));
             }
             _ => return None,
         };

@@ -29,6 +29,9 @@ impl Front {
     }
 
     fn cast_of(&mut self, a: Number, ty: Type, place: Place) -> Number {
+        if self.types.get(self.types.exprs[a.index()]) == Some(ty) {
+            return a;
+        }
         let ty = self.types.known(ty);
         self.expr_of(ExprKind::Cast(a), ty, place)
     }
@@ -205,6 +208,57 @@ impl Front {
                 let zero = self.whole(0, a, place);
                 op(self, Binary::Sub, zero, a)
             }
+            ("wrapping_abs", []) => self.call_of(Function::Abs, &[a], place),
+            ("saturating_add", [b]) => self.saturating(true, a, *b, place),
+            ("saturating_sub", [b]) => self.saturating(false, a, *b, place),
+            ("is_multiple_of", [b]) => {
+                let (a, b) = (self.kept(a, "multiple", place), self.kept(*b, "divisor", place));
+                let (zero, rest) = (self.whole(0, b, place), op(self, Binary::Rem, a, b));
+                // Of zero only zero is a multiple; the remainder by it is 0 here.
+                let (divides, by_none) = (op(self, Binary::Eq, rest, zero), op(self, Binary::Ne, b, zero));
+                let is_none = op(self, Binary::Eq, a, zero);
+                let allowed = op(self, Binary::Or, by_none, is_none);
+                op(self, Binary::And, divides, allowed)
+            }
+            ("is_power_of_two", []) => {
+                let count = self.bits_of(Function::CountOnes, a, place);
+                let one = self.whole(1, count, place);
+                op(self, Binary::Eq, count, one)
+            }
+            ("div_ceil", [b]) => {
+                let (a, b, ty) =
+                    (self.kept(a, "dividend", place), self.kept(*b, "divisor", place), self.types.decide(var));
+                let (quotient, rest) = (op(self, Binary::Div, a, b), op(self, Binary::Rem, a, b));
+                let zero = self.whole(0, b, place);
+                let more = op(self, Binary::Ne, rest, zero);
+                let more = self.cast_of(more, ty, place);
+                op(self, Binary::Add, quotient, more)
+            }
+            ("count_zeros", []) => {
+                let inverted = self.unary_of(Unary::Not, a, place);
+                self.bits_of(Function::CountOnes, inverted, place)
+            }
+            ("trailing_zeros", []) => {
+                // The bits below the lowest one, which become ones by counting down.
+                let a = self.kept(a, "counted", place);
+                let (one, inverted) = (self.whole(1, a, place), self.unary_of(Unary::Not, a, place));
+                let less = op(self, Binary::Sub, a, one);
+                let below = op(self, Binary::BitAnd, inverted, less);
+                self.bits_of(Function::CountOnes, below, place)
+            }
+            ("leading_zeros", []) => {
+                // All bits from the highest one down become ones; the others are counted.
+                let unsigned = self.unsigned(var);
+                let mut filled = self.cast_of(a, unsigned, place);
+                for step in [1, 2, 4, 8, 16, 32].into_iter().filter(|step| *step < 8 * unsigned.bytes() as i8) {
+                    filled = self.kept(filled, "filled", place);
+                    let step = self.whole(step, filled, place);
+                    let shifted = op(self, Binary::Shr, filled, step);
+                    filled = op(self, Binary::BitOr, filled, shifted);
+                }
+                let inverted = self.unary_of(Unary::Not, filled, place);
+                self.bits_of(Function::CountOnes, inverted, place)
+            }
             ("clamp", [low, high]) => {
                 let raised = self.call_of(Function::Max, &[a, *low], place);
                 self.call_of(Function::Min, &[raised, *high], place)
@@ -242,6 +296,66 @@ impl Front {
             }
             _ => return None,
         })
+    }
+
+    /// A function of an integer that counts bits.
+    fn bits_of(&mut self, function: Function, a: Number, place: Place) -> Number {
+        self.types.decide(self.types.exprs[a.index()]);
+        let ty = self.types.known(Type::U32);
+        self.expr_of(ExprKind::Call(function, vec![a]), ty, place)
+    }
+
+    /// `a.rotate_left(bits)`; a shift counts only as many bits as there are.
+    pub(super) fn rotated(&mut self, left: bool, a: Number, bits: Number, place: Place) -> Number {
+        let ty = self.types.decide(self.types.exprs[a.index()]);
+        let unsigned = self.unsigned(self.types.exprs[a.index()]);
+        let (a, bits) = (self.cast_of(a, unsigned, place), self.cast_of(bits, unsigned, place));
+        let (a, bits) = (self.kept(a, "rotated", place), self.kept(bits, "bits", place));
+        let zero = self.whole(0, bits, place);
+        let back = self.binary_of(Binary::Sub, zero, bits, place);
+        let (one, other) = if left { (Binary::Shl, Binary::Shr) } else { (Binary::Shr, Binary::Shl) };
+        let (one, other) = (self.binary_of(one, a, bits, place), self.binary_of(other, a, back, place));
+        let rotated = self.binary_of(Binary::BitOr, one, other, place);
+        self.cast_of(rotated, ty, place)
+    }
+
+    /// `a + b` or `a - b`, at most and at least what the type holds: `b` is limited to what fits beside `a`.
+    fn saturating(&mut self, adds: bool, a: Number, b: Number, place: Place) -> Number {
+        let a = self.kept(a, "a", place);
+        let var = self.types.exprs[a.index()];
+        let ty = self.types.decide(var);
+        let range = super::scope::IntType::of(ty).expect("it is an integer");
+        let literal = |front: &mut Self, value: i128| {
+            let literal = front.expr_of(ExprKind::Literal(Value::I32(0)), var, place);
+            front.types.integer_literal(literal, value);
+            literal
+        };
+        let (least, most) = range.range();
+        let op = if adds { Binary::Add } else { Binary::Sub };
+        let b = if !range.signed {
+            let room = match adds {
+                true => self.unary_of(Unary::Not, a, place),
+                false => a,
+            };
+            self.call_of(Function::Min, &[b, room], place)
+        } else {
+            // What `b` may be at least and at most, from the part of `a` that limits it.
+            let pivot = literal(self, if adds { 0 } else { -1 });
+            let (above, below) =
+                (self.call_of(Function::Max, &[a, pivot], place), self.call_of(Function::Min, &[a, pivot], place));
+            let (least, most) = (literal(self, least), literal(self, most));
+            let (low, high) = match adds {
+                true => {
+                    (self.binary_of(Binary::Sub, least, below, place), self.binary_of(Binary::Sub, most, above, place))
+                }
+                false => {
+                    (self.binary_of(Binary::Sub, above, most, place), self.binary_of(Binary::Sub, below, least, place))
+                }
+            };
+            let raised = self.call_of(Function::Max, &[b, low], place);
+            self.call_of(Function::Min, &[raised, high], place)
+        };
+        self.binary_of(op, a, b, place)
     }
 
     /// The unsigned type of the same size.

@@ -1,7 +1,7 @@
 //! Methods and associated functions of numbers.
 
 use quote::ToTokens;
-use syn::{Expr, ExprCall, ExprMethodCall};
+use syn::{Expr, ExprCall, ExprMethodCall, RangeLimits};
 
 use super::Front;
 use super::expr::seen_by_callers;
@@ -9,7 +9,7 @@ use super::infer::Kind;
 use super::report::{counted, tidy};
 use super::scope::{IntType, Integer, Val};
 use super::suggest::{function_elsewhere, nearest};
-use crate::ir::{Expr as IrExpr, ExprKind, Family, Function, Id, Place, Type};
+use crate::ir::{Binary, Expr as IrExpr, ExprKind, Family, Function, Id, Place, Type};
 
 /// The composite methods of floats, for messages.
 const FLOAT_METHODS: &str = "`powi`, `clamp`, `signum`, `recip`, `fract`, `rem_euclid`, `div_euclid`, `is_nan`, \
@@ -17,15 +17,52 @@ const FLOAT_METHODS: &str = "`powi`, `clamp`, `signum`, `recip`, `fract`, `rem_e
                              `to_radians`, `log`, `sin_cos`";
 /// The methods of integers, for messages.
 const INTEGER_METHODS: &str = "`abs`, `min`, `max`, `clamp`, `signum`, `pow`, `rem_euclid`, `div_euclid`, `abs_diff`, \
-                               `unsigned_abs`, `count_ones`, `wrapping_add`, `wrapping_sub`, `wrapping_mul`, \
-                               `wrapping_neg`, `is_positive`, `is_negative`";
+                               `unsigned_abs`, `count_ones`, `count_zeros`, `leading_zeros`, `trailing_zeros`, `rotate_left`, \
+                               `rotate_right`, `wrapping_add`, `wrapping_sub`, `wrapping_mul`, `wrapping_neg`, \
+                               `wrapping_abs`, `saturating_add`, `saturating_sub`, `is_positive`, `is_negative`, \
+                               `is_multiple_of`, `is_power_of_two`, `div_ceil`";
+
+/// Those that look at bits: of known integers too they are computed by the kernel.
+const OF_BITS: &str = "`count_ones`, `count_zeros`, `leading_zeros`, `trailing_zeros`, `rotate_left`, `rotate_right`";
 
 impl Front {
     pub(super) fn method(&mut self, call: &ExprMethodCall) -> Val {
+        let name = call.method.to_string();
+        if let (Some(range), "contains", 1) = (range_of(&call.receiver), name.as_str(), call.args.len()) {
+            return self.contains(range, &call.args[0], call);
+        }
         let mut operands = vec![&*call.receiver];
         operands.extend(call.args.iter());
-        let arguments = self.eval_all(operands);
-        self.method_of(&call.method.to_string(), arguments, call, &call.method)
+        let arguments = self.eval_all(operands.iter().copied());
+        let earlier = std::mem::replace(&mut self.argument_places, Vec::new());
+        self.argument_places = operands.iter().map(|operand| operand.to_token_stream()).collect();
+        let value = self.method_of(&name, arguments, call, &call.method);
+        self.argument_places = earlier;
+        value
+    }
+
+    /// `(4..=9).contains(&n)`.
+    fn contains(&mut self, range: &syn::ExprRange, item: &Expr, call: &ExprMethodCall) -> Val {
+        let bounds: Vec<&Expr> = range.start.iter().chain(&range.end).map(|bound| &**bound).collect();
+        let mut values = self.eval_all(bounds.iter().copied().chain([item]));
+        let place = self.reporter.place(call);
+        let item = match values.pop().expect("the item is one of them") {
+            Val::Number(number) => Val::Number(self.named(number, "item", place)),
+            item => item,
+        };
+        let below = if matches!(range.limits, RangeLimits::Closed(_)) { Binary::Le } else { Binary::Lt };
+        let tests = range.start.iter().map(|_| Binary::Ge).chain(range.end.iter().map(|_| below));
+        let mut inside = Val::Truth(true);
+        for ((op, bound), tokens) in tests.zip(values).zip(bounds) {
+            let fits = match (&item, &bound) {
+                (Val::Number(item), Val::Integer(bound)) if self.types.kind_of(*item) == Kind::Float => {
+                    self.integer_meets_float(*bound, *item, tokens)
+                }
+                _ => self.operate(op, item.clone(), bound, call),
+            };
+            inside = self.operate(Binary::And, inside, fits, call);
+        }
+        inside
     }
 
     /// The method `name` of the first argument.
@@ -43,7 +80,7 @@ impl Front {
         match (&arguments[0], name, &arguments[1..]) {
             (Val::Array(items), "len", []) => {
                 let usize = IntType { bits: 64, signed: false };
-                Val::Integer(Integer { value: items.len() as i128, ty: Some(usize) })
+                Val::Integer(Integer::new(items.len() as i128, Some(usize)))
             }
             (Val::Number(number), ..) => match self.types.kind_of(*number) {
                 Kind::Float => self.float_method(name, *number, &arguments, call, name_tokens),
@@ -52,7 +89,7 @@ impl Front {
                     self.no_method(name, "a bool", name_tokens, "combine bools by `&&`, `||`, `!` and `if`".to_owned())
                 }
             },
-            (Val::Integer(_), ..) if integers.is_none() || name == "count_ones" => {
+            (Val::Integer(_), ..) if integers.is_none() || is_listed(name, OF_BITS) => {
                 self.integer_method_at_run_time(name, &arguments, call, name_tokens)
             }
             (Val::Fold(fold), ..) => {
@@ -181,6 +218,11 @@ impl Front {
         if let Some(function) = function_of(name, Kind::Integer) {
             return self.apply(function, arguments, call);
         }
+        if let ("rotate_left" | "rotate_right", [receiver, bits]) = (name, arguments) {
+            let Some(receiver) = self.number(receiver, None, place) else { return Val::Poison };
+            let Some(bits) = self.typed(bits, Type::U32, &call.to_token_stream()) else { return Val::Poison };
+            return Val::Number(self.rotated(name == "rotate_left", receiver, bits, place));
+        }
         if !is_listed(name, INTEGER_METHODS) {
             let help = match is_known(name, Kind::Float) {
                 true => format!("convert it: `(n as f64).{name}(..)`"),
@@ -190,7 +232,15 @@ impl Front {
         }
         let Some(numbers) = self.alike(arguments, place) else { return Val::Poison };
         let ty = self.types.get(self.types.exprs[numbers[0].index()]);
-        let signed_only = matches!(name, "signum" | "is_positive" | "is_negative" | "unsigned_abs");
+        let signed_only = matches!(name, "signum" | "is_positive" | "is_negative" | "unsigned_abs" | "wrapping_abs");
+        let unsigned_only = matches!(name, "is_multiple_of" | "is_power_of_two" | "div_ceil");
+        if unsigned_only && ty.unwrap_or(Type::I32).family() != Family::Unsigned {
+            let help = match name {
+                "is_multiple_of" => "unsigned integers have it; write `n % 3 == 0`",
+                _ => "unsigned integers have it: `n as u32`",
+            };
+            return self.no_method(name, "a signed integer", name_tokens, help.to_owned());
+        }
         if signed_only && ty.is_some_and(|ty| ty.family() == Family::Unsigned) {
             return self.no_method(name, "an unsigned integer", name_tokens, "signed integers have it".to_owned());
         }
@@ -208,11 +258,20 @@ impl Front {
             _ => None,
         });
         let mut numbers = Vec::new();
-        for argument in arguments {
+        for (at, argument) in arguments.iter().enumerate() {
+            // Those of a method are shown themselves, those of `f64::max(a, b)` with the call.
+            let tokens =
+                self.argument_places.get(at).filter(|_| self.argument_places.len() == arguments.len()).cloned();
+            let is_plain = matches!(argument, Val::Integer(_) | Val::Number(_));
+            let place = match &tokens {
+                Some(tokens) if is_plain => self.reporter.place(tokens),
+                _ => place,
+            };
             let number = self.number(argument, wanted, place)?;
-            let ty = self.types.exprs[number.index()];
-            if !self.unify(wanted.unwrap_or(ty), ty, place) {
-                return None;
+            let (ty, wanted) = (self.types.exprs[number.index()], wanted.unwrap_or(self.types.exprs[number.index()]));
+            match &tokens {
+                Some(tokens) => self.converts(wanted, number, tokens, place).then_some(())?,
+                None => self.unify(wanted, ty, place).then_some(())?,
             }
             numbers.push(number);
         }
@@ -257,6 +316,7 @@ impl Front {
             return Val::Poison;
         }
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        self.argument_places = Vec::new();
         let (ty, name) = match names.as_slice() {
             [ty, name] => (Type::named(ty), *name),
             ["std" | "core", "cmp", name @ ("min" | "max")] => return self.method_of(name, arguments, call, path),
@@ -273,8 +333,8 @@ impl Front {
             }
             (Some(ty), name, [receiver, rest @ ..]) => {
                 let receiver = match (receiver, IntType::of(ty)) {
-                    (Val::Integer(Integer { value, ty: None }), Some(int)) => {
-                        Val::Integer(Integer { value: *value, ty: Some(int) })
+                    (Val::Integer(integer @ Integer { ty: None, .. }), Some(int)) => {
+                        Val::Integer(Integer { ty: Some(int), ..*integer })
                     }
                     (receiver @ Val::Integer(_), Some(_)) => receiver.clone(),
                     (receiver, _) => match self.typed(receiver, ty, call) {
@@ -317,7 +377,17 @@ impl Front {
         let place = self.reporter.place(path);
         let methods = "functions of numbers are methods";
         let is_method = function_of(name, Kind::Float).is_some() || is_listed(name, FLOAT_METHODS);
-        let (help, note) = if matches!(name, "Some" | "None" | "Ok" | "Err") {
+        if self.closures.iter().any(|closure| closure.active.get() && closure.name == name) {
+            return self.calls_itself(path, name);
+        }
+        let (help, note) = if matches!(
+            name,
+            "rand" | "random" | "random_number" | "ran" | "drand48" | "randn" | "uniform"
+        ) {
+            let help = "a stencil gives the same at every call: make a hash of the indices of a `p: Point` and a number that \
+                        changes every step; `docs/recipes.md` has one under \"Random numbers\"";
+            (help.to_owned(), None)
+        } else if matches!(name, "Some" | "None" | "Ok" | "Err") {
             ("a stencil always gives a value; choose one by `if`".to_owned(), None)
         } else if let Some(written) = function_elsewhere(name) {
             (format!("in Rust it is `{written}`"), None)
@@ -362,6 +432,16 @@ impl Front {
             Expr::Path(path) if path.path.segments.len() > 1 => Some(path),
             _ => None,
         }
+    }
+}
+
+/// The range of `(a..b).contains(..)`.
+fn range_of(receiver: &Expr) -> Option<&syn::ExprRange> {
+    match receiver {
+        Expr::Paren(inner) => range_of(&inner.expr),
+        Expr::Group(inner) => range_of(&inner.expr),
+        Expr::Range(range) => Some(range),
+        _ => None,
     }
 }
 
@@ -411,8 +491,9 @@ fn instead(name: &str, kind: Kind) -> Option<String> {
         ("unwrap" | "expect" | "unwrap_or" | "unwrap_or_default", _) => "a number is always there: leave it out",
         ("to_string" | "display", _) => "a stencil knows numbers only, no text",
         ("as_f64" | "to_f64" | "f64", _) => "write `x as f64`",
-        ("checked_add" | "checked_sub" | "checked_mul" | "saturating_add" | "saturating_sub", Kind::Integer) => {
-            "integers wrap around in a stencil: `wrapping_add` says so; compare before, or use a larger type"
+        ("checked_add" | "checked_sub" | "checked_mul" | "saturating_mul", Kind::Integer) => {
+            "integers wrap around in a stencil: `wrapping_add` says so; compare before, use a larger type, or stop at the \
+             limits by `saturating_add` and `saturating_sub`"
         }
         _ => {
             let list = if kind == Kind::Float { FLOAT_METHODS } else { INTEGER_METHODS };

@@ -25,6 +25,7 @@ mod method;
 mod module;
 mod number;
 mod operator;
+mod plain;
 mod refuse;
 mod report;
 mod result;
@@ -43,6 +44,7 @@ use std::collections::BTreeSet;
 
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
+use syn::visit_mut::VisitMut;
 use syn::{ItemFn, ReturnType};
 
 use crate::diagnostic::Diagnostic;
@@ -51,7 +53,7 @@ use crate::verify::{Verified, verify};
 use flow::Frame;
 use infer::Types;
 use report::Reporter;
-use scope::{Closure, Scope, Site, Val};
+use scope::{Closure, Quotients, Scope, Site, Val};
 use table::PendingTables;
 
 pub use brackets::unbalanced;
@@ -97,6 +99,9 @@ pub struct Refused {
 /// decides its value. When something does, it must have been a variable from the start, and the function is evaluated
 /// once more with that known; each time there is one such variable more, so this ends.
 pub fn compile(function: &ItemFn, options: &Options) -> Result<Compiled, Refused> {
+    let mut plain = function.clone();
+    plain::Plain.visit_item_fn_mut(&mut plain);
+    let function = &plain;
     let mut at_run_time = BTreeSet::new();
     loop {
         let known = at_run_time.len();
@@ -150,6 +155,12 @@ struct Front {
     assigned: Vec<Id<Local>>,
     /// The `let mut`s of integers and bools that change at run time.
     at_run_time: BTreeSet<Site>,
+    /// Divisions of integers, for messages.
+    quotients: Quotients,
+    /// How many operations the kernel has.
+    operations: usize,
+    /// The receiver and the arguments of the method that is being computed.
+    argument_places: Vec<TokenStream>,
 }
 
 impl Front {
@@ -172,6 +183,9 @@ impl Front {
             variables: BTreeSet::new(),
             assigned: Vec::new(),
             at_run_time,
+            quotients: Quotients::default(),
+            operations: 0,
+            argument_places: Vec::new(),
         }
     }
 

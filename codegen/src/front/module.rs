@@ -13,7 +13,8 @@ use syn::{
     Visibility, parse_quote,
 };
 
-use super::instances::{idents, is_scalar, item_name, merge, parameter_name, plain_path, refused};
+use super::instances::{idents, is_of_scalars, item_name, merge, parameter_name, plain_path, refused};
+use super::plain::Plain;
 use super::report::Reporter;
 use super::signature::Options;
 use super::substitute::Substitute;
@@ -58,6 +59,9 @@ pub fn module(module: &ItemMod, options: &Options) -> Result<Module, Refused> {
         reporter.refuse(&module.ident, message, help);
         return Err(refused(reporter));
     };
+    let mut items = items.clone();
+    items.iter_mut().for_each(|item| Plain.visit_item_mut(item));
+    let items = &items;
     let mut sharing = Sharing::of(items, options, &mut reporter);
     if sharing.kernels.is_empty() {
         let message = format!("the module `{}` has no kernel", module.ident);
@@ -84,8 +88,18 @@ pub fn module(module: &ItemMod, options: &Options) -> Result<Module, Refused> {
     let mut mistakes = vec![refused(reporter)];
     mistakes.extend(sharing.check_unused(&unused));
     let mistakes = Some(merge(mistakes)).filter(|mistakes| !mistakes.diagnostics.is_empty());
+    // Names of types that functions use which aren't left: these see what the names stand for.
+    let is_left = |index: usize, item: &Item| {
+        !kernels.contains_key(&index) && item_name(item).is_none_or(|name| !gone.contains(&name.unraw().to_string()))
+    };
+    let taken = items.iter().enumerate().filter(|(index, item)| !is_left(*index, item));
+    let resolved: BTreeSet<String> =
+        taken.flat_map(|(_, item)| idents(item.to_token_stream())).map(|name| name.unraw().to_string()).collect();
     let items = items.iter().enumerate().filter_map(|(index, item)| match kernels.remove(&index) {
         Some(kernel) => Some(ModuleItem::Kernel(Box::new(kernel))),
+        None if matches!(item, Item::Type(alias) if resolved.contains(&alias.ident.unraw().to_string())) => {
+            Some(ModuleItem::Other(Box::new(not_dead(item))))
+        }
         None => {
             let name = item_name(item).map(|name| name.unraw().to_string());
             let is_used = name.as_ref().is_some_and(|name| used.contains(name));
@@ -299,7 +313,7 @@ impl VisitMut for Uses {
     }
 }
 
-/// `type Real = f64;` by name, down to the types of numbers.
+/// `type Real = f64;`, `type State = [Real; 5];` by name, down to the types of numbers.
 fn aliases(items: &[Item]) -> BTreeMap<String, syn::Type> {
     let plain = items.iter().filter_map(|item| match item {
         Item::Type(alias) if alias.generics.params.is_empty() => {
@@ -312,7 +326,7 @@ fn aliases(items: &[Item]) -> BTreeMap<String, syn::Type> {
         let mut resolve = Substitute { types: aliases.clone(), ..Substitute::default() };
         aliases.values_mut().for_each(|ty| resolve.visit_type_mut(ty));
     }
-    aliases.retain(|_, ty| is_scalar(ty));
+    aliases.retain(|_, ty| is_of_scalars(ty));
     aliases
 }
 
@@ -380,7 +394,8 @@ fn not_dead(item: &Item) -> Item {
     let attributes = match &mut item {
         Item::Fn(function) => &mut function.attrs,
         Item::Const(constant) => &mut constant.attrs,
-        _ => unreachable!("only functions and constants are shared"),
+        Item::Type(alias) => &mut alias.attrs,
+        _ => unreachable!("only functions, constants and names of types are shared"),
     };
     attributes.push(parse_quote!(#[allow(dead_code)]));
     item

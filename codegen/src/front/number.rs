@@ -1,32 +1,46 @@
 //! Literals, and what is a number of the kernel.
 
+use quote::ToTokens;
 use syn::{Expr, Lit};
 
 use super::Front;
 use super::infer::{Kind, TypeVar};
+use super::operator::operand;
 use super::scope::{IntType, Integer, Val};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Expr as IrExpr, ExprKind, Id, Local, Place, Type, Value};
-use crate::verify::operands;
+use crate::verify::{is_operation, operands};
 
-/// More expressions than this in one kernel is a mistake; no vendor's compiler would like it.
-const MAX_EXPRESSIONS: usize = 50_000;
+/// More operations than this in one kernel is a mistake; no vendor's compiler would like it.
+const MAX_OPERATIONS: usize = 50_000;
+
+/// More expressions than this, with literals and reads of variables, take too long to look at.
+const MAX_EXPRESSIONS: usize = 1_000_000;
 
 impl Front {
     /// Whether the kernel has become so large that it was refused; there is no use in going on.
     pub(super) fn is_full(&self) -> bool {
-        self.kernel.exprs.len() > MAX_EXPRESSIONS
+        self.operations > MAX_OPERATIONS || self.kernel.exprs.len() > MAX_EXPRESSIONS
     }
 
     /// A new expression in the kernel.
     pub(super) fn expr_of(&mut self, kind: ExprKind, ty: TypeVar, place: Place) -> Id<IrExpr> {
-        if self.kernel.exprs.len() == MAX_EXPRESSIONS {
-            let message = format!(
-                "with its loops unrolled and calls inlined, this stencil has more than {MAX_EXPRESSIONS} operations"
-            );
-            let help = "use fewer turns or calls; what is the same at every point can be computed before and passed as a \
-                        scalar or field";
-            self.reporter.report(crate::Diagnostic::new(place, message).help(help));
+        self.operations += usize::from(is_operation(&kind));
+        let has_many_operations = self.operations == MAX_OPERATIONS + 1;
+        if has_many_operations || self.kernel.exprs.len() == MAX_EXPRESSIONS {
+            self.operations += usize::from(has_many_operations); // Said once.
+            let (most, what) = match has_many_operations {
+                true => (MAX_OPERATIONS, "operations"),
+                false => (MAX_EXPRESSIONS, "literals and reads of variables"),
+            };
+            let message =
+                format!("with its loops unrolled and calls inlined, this stencil has more than {most} {what}");
+            let help = "split it into stages: one kernel for each axis writes fluxes into fields, the next one takes their \
+                        differences (\"Long kernels\" in `docs/recipes.md`); what is the same at every point can be computed \
+                        before and passed as a scalar or field";
+            let note = "each read of a field, operator, cast and function counts where it is computed; `polyhalo inspect` counts \
+                        those of a smaller one";
+            self.reporter.report(crate::Diagnostic::new(place, message).help(help).note(note));
         }
         self.types.exprs.push(ty);
         self.kernel.exprs.push(IrExpr { kind, ty: Type::F64, place })
@@ -36,7 +50,7 @@ impl Front {
     pub(super) fn unify(&mut self, a: TypeVar, b: TypeVar, place: Place) -> bool {
         let Err((a, b)) = self.types.unify(a, b) else { return true };
         let help = match a.is_number() && b.is_number() {
-            true => format!("both sides must have one type; convert one of them: `x as {a}`"),
+            true => format!("both sides must have one type; convert one of them: `.. as {a}`"),
             false => {
                 "compare numbers to get a bool; choose with `if c { 1.0 } else { 0.0 }` to get a number".to_owned()
             }
@@ -45,9 +59,33 @@ impl Front {
         false
     }
 
-    pub(super) fn expect_type(&mut self, value: Id<IrExpr>, ty: Type, place: Place) -> bool {
+    pub(super) fn expect_type(&mut self, value: Id<IrExpr>, ty: Type, tokens: &impl ToTokens, place: Place) -> bool {
         let wanted = self.types.known(ty);
-        self.unify(wanted, self.types.exprs[value.index()], place)
+        self.converts(wanted, value, tokens, place)
+    }
+
+    /// Gives a value the type that is wanted, or reports how it is converted to it; tells whether it could.
+    pub(super) fn converts(
+        &mut self,
+        wanted: TypeVar,
+        value: Id<IrExpr>,
+        tokens: &impl ToTokens,
+        place: Place,
+    ) -> bool {
+        let found = self.types.exprs[value.index()];
+        match self.types.unify(wanted, found) {
+            Err((a, b)) if a.is_number() && b.is_number() => {
+                let written = match syn::parse2::<Expr>(tokens.to_token_stream()) {
+                    Ok(expr) if !matches!(expr, Expr::Block(_) | Expr::If(_) | Expr::Match(_)) => operand(&expr),
+                    _ => "x".to_owned(),
+                };
+                let short = if written.len() > 50 { "(..)" } else { &written };
+                let help = format!("convert it: `{short} as {a}`");
+                self.reporter.report(Diagnostic::new(place, format!("`{a}` meets `{b}`")).help(help));
+                false
+            }
+            _ => self.unify(wanted, found, place),
+        }
     }
 
     /// The value as a number of the kernel; `None` (reported) when it is none. An integer known at compile time becomes a
@@ -63,7 +101,10 @@ impl Front {
             Val::Integer(integer) => match wanted.map(|wanted| (wanted, self.types.kind(wanted))) {
                 Some((wanted, Kind::Float)) => {
                     let ty = self.types.or_default(wanted);
-                    let help = format!("write `{0}.0`, or convert: `x as {ty}`", integer.value);
+                    let help = self.quotients.help(*integer).unwrap_or_else(|| match integer.ty {
+                        None => format!("write `{}.0`", integer.value),
+                        Some(_) => format!("write `{0}.0`, or convert it: `{0} as {ty}`", integer.value),
+                    });
                     let message = format!("the integer {} stands where a float is needed", integer.value);
                     self.reporter.report(Diagnostic::new(place, message).help(help));
                     None
@@ -214,7 +255,7 @@ impl Front {
                     None => (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&(sign * value)),
                 };
                 match int.base10_parse::<i128>() {
-                    Ok(value) if fits(value) => Val::Integer(Integer { value, ty }),
+                    Ok(value) if fits(value) => Val::Integer(Integer::new(value, ty)),
                     Ok(_) | Err(_) => self.poison(literal, "this integer is too large", "write it as a float"),
                 }
             }

@@ -17,7 +17,7 @@ impl Front {
             && let Lit::Int(_) = &literal.lit
         {
             return match self.literal(&literal.lit, true) {
-                Val::Integer(integer) => Val::Integer(Integer { value: -integer.value, ty: integer.ty }),
+                Val::Integer(integer) => Val::Integer(Integer { value: -integer.value, ..integer }),
                 Val::Number(number) => self.negated(number, unary),
                 other => other,
             };
@@ -27,11 +27,14 @@ impl Front {
             (_, Val::Poison) => Val::Poison,
             (UnOp::Deref(_), value) => value,
             (UnOp::Neg(_), Val::Offset(Offset(cells))) => Val::Offset(Offset(cells.map(|cells| -cells))),
-            (UnOp::Neg(_), Val::Integer(integer)) => self.integer(Some(-integer.value), integer.ty, unary),
+            (UnOp::Neg(_), Val::Integer(integer)) => match self.integer(Some(-integer.value), integer.ty, unary) {
+                Val::Integer(negated) => Val::Integer(Integer { quotient: integer.quotient, ..negated }),
+                other => other,
+            },
             (UnOp::Neg(_), Val::Number(number)) => self.negated(number, unary),
             (UnOp::Not(_), Val::Truth(truth)) => Val::Truth(!truth),
-            (UnOp::Not(_), Val::Integer(Integer { value, ty: Some(ty) })) => {
-                Val::Integer(Integer { value: ty.wrap(!value), ty: Some(ty) })
+            (UnOp::Not(_), Val::Integer(Integer { value, ty: Some(ty), .. })) => {
+                Val::Integer(Integer::new(ty.wrap(!value), Some(ty)))
             }
             (_, Val::Fold(fold)) => {
                 let op = tidy(&unary.op);
@@ -114,10 +117,29 @@ impl Front {
             }
             _ => self.operate(op, left, right, binary),
         };
+        let value = match value {
+            Val::Integer(integer) if op == Binary::Div && !assigns => {
+                let ty = self.written_float();
+                let help = format!(
+                    "`{}` is a division of integers, without a fraction: write `{} / {}`",
+                    tidy(binary),
+                    as_float(&binary.left, ty),
+                    as_float(&binary.right, ty)
+                );
+                Val::Integer(Integer { quotient: Some(self.quotients.remember(help)), ..integer })
+            }
+            value => value,
+        };
         match assigns {
             true => self.assign(&binary.left, value, whole),
             false => value,
         }
+    }
+
+    /// The float that the stencil most likely computes with: that of its fields.
+    fn written_float(&self) -> &'static str {
+        let mut types = self.kernel.fields.iter().map(|field| field.ty).chain(self.kernel.params.iter().map(|p| p.ty));
+        types.find(|ty| ty.is_float()).unwrap_or(Type::F64).name()
     }
 
     fn kinds(&self, a: Id<IrExpr>, b: Id<IrExpr>) -> [Kind; 2] {
@@ -179,17 +201,11 @@ impl Front {
     }
 
     /// An integer known at compile time beside a float: said at the integer.
-    fn integer_meets_float(&mut self, integer: Integer, float: Id<IrExpr>, tokens: &Expr) -> Val {
+    pub(super) fn integer_meets_float(&mut self, integer: Integer, float: Id<IrExpr>, tokens: &Expr) -> Val {
         let (value, ty) = (integer.value, self.types.or_default(self.types.exprs[float.index()]));
         let help = match tokens {
             _ if is_literal(tokens) => format!("write `{value}.0`"),
-            _ if let Some(division) = quotient(tokens) => {
-                let [left, right] = [&division.left, &division.right].map(|side| match is_literal(side) {
-                    true => format!("{}.0", tidy(side)),
-                    false => format!("{} as {ty}", tidy(side)),
-                });
-                format!("`{}` is a division of integers, without a fraction: write `{left} / {right}`", tidy(division))
-            }
+            _ if let Some(help) = self.quotients.help(integer) => help,
             Expr::Path(name) if self.counters.contains(&tidy(name)) => format!("convert it: `{} as {ty}`", tidy(name)),
             Expr::Path(name) => {
                 let name = tidy(name);
@@ -259,6 +275,18 @@ impl Front {
                 };
                 self.offset(offset, Offset([n; 3]), |a, n| a.checked_mul(n), tokens)
             }
+            (Val::Offset(_), Val::Integer(_) | Val::Number(_)) | (Val::Integer(_) | Val::Number(_), Val::Offset(_))
+                if matches!(op, Binary::Div | Binary::Rem) =>
+            {
+                let help = "offsets are whole cells: there is no value between two. The value half a cell further along X is the \
+                            mean `0.5 * (u[HERE] + u[X])`; on a staggered grid it is a field of its own";
+                self.poison(tokens, format!("`{}` of an offset", op.symbol()), help)
+            }
+            (Val::Integer(_), Val::Offset(_)) | (Val::Offset(_), Val::Integer(_)) => self.poison(
+                tokens,
+                format!("`{}` of an offset and an integer", op.symbol()),
+                "offsets are added, subtracted and multiplied by integers: `2*X - Y`",
+            ),
             (Val::Number(_), Val::Offset(_)) | (Val::Offset(_), Val::Number(_)) => self.poison(
                 tokens,
                 "an offset meets a number that is only known at run time or is a float",
@@ -350,7 +378,7 @@ impl Front {
         let Some(left) = self.number(left, None, place) else { return Val::Poison };
         let ty = self.types.exprs[left.index()];
         let bits = match right {
-            Val::Integer(Integer { value, .. }) => Val::Integer(Integer { value: *value, ty: None }),
+            Val::Integer(Integer { value, .. }) => Val::Integer(Integer::new(*value, None)),
             other => other.clone(),
         };
         let Some(mut bits) = self.number(&bits, Some(ty), place) else { return Val::Poison };
@@ -413,7 +441,7 @@ impl Front {
 }
 
 /// An expression as it stands in front of `as` or a method.
-fn operand(tokens: &Expr) -> String {
+pub(super) fn operand(tokens: &Expr) -> String {
     match tokens {
         Expr::Binary(_) | Expr::Unary(_) | Expr::Cast(_) | Expr::If(_) => format!("({})", tidy(tokens)),
         other => tidy(other),
@@ -431,14 +459,20 @@ fn raised(binary: &ExprBinary) -> Option<&Expr> {
     }
 }
 
-/// A quotient, perhaps in parentheses or with a sign.
-fn quotient(tokens: &Expr) -> Option<&ExprBinary> {
+/// An expression of integers as it is written for floats: `(2.0 * n as f64)` of `(2 * n)`.
+fn as_float(tokens: &Expr, ty: &str) -> String {
     match tokens {
-        Expr::Paren(inner) => quotient(&inner.expr),
-        Expr::Group(inner) => quotient(&inner.expr),
-        Expr::Unary(inner) => quotient(&inner.expr),
-        Expr::Binary(binary) if matches!(binary.op, BinOp::Div(_)) => Some(binary),
-        _ => None,
+        Expr::Paren(inner) => format!("({})", as_float(&inner.expr, ty)),
+        Expr::Group(inner) => as_float(&inner.expr, ty),
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Int(int) => format!("{}.0", int.base10_digits()),
+            other => tidy(other),
+        },
+        Expr::Unary(inner) if matches!(inner.op, UnOp::Neg(_)) => format!("-{}", as_float(&inner.expr, ty)),
+        Expr::Binary(binary) => {
+            format!("{} {} {}", as_float(&binary.left, ty), tidy(&binary.op), as_float(&binary.right, ty))
+        }
+        other => format!("{} as {ty}", operand(other)),
     }
 }
 

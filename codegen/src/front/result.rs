@@ -50,7 +50,16 @@ impl Front {
             Ok(declared) => Some(declared),
             Err(wrong) => {
                 let message = format!("a stencil can't return `{}`", tidy_type(ty));
-                self.reporter.refuse(wrong, message, result_help(wrong));
+                let is_part = !std::ptr::eq(wrong, &**ty);
+                let help = match wrong {
+                    syn::Type::Array(_) | syn::Type::Tuple(_) if is_part => {
+                        "results are flat: an array stands alone, `[f64; 3]`, with no value and no fold beside it; name each \
+                         value, `(f64, f64, f64, Sum<f64>)`, or fold in a stage of its own that reads the fields"
+                            .to_owned()
+                    }
+                    wrong => result_help(wrong),
+                };
+                self.reporter.refuse(wrong, message, help);
                 None
             }
         }

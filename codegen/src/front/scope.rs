@@ -72,6 +72,34 @@ impl Val {
 pub(super) struct Integer {
     pub(super) value: i128,
     pub(super) ty: Option<IntType>,
+    /// The division that it comes from, see [`Quotients`].
+    pub(super) quotient: Option<usize>,
+}
+
+impl Integer {
+    pub(super) fn new(value: i128, ty: Option<IntType>) -> Integer {
+        Integer { value, ty, quotient: None }
+    }
+}
+
+/// Divisions of integers as they would be written for floats: an integer that stands where a float is needed may be one.
+#[derive(Debug, Default)]
+pub(super) struct Quotients(Vec<String>);
+
+impl Quotients {
+    /// Remembers what to write instead.
+    pub(super) fn remember(&mut self, help: String) -> usize {
+        let known = self.0.iter().position(|known| *known == help);
+        known.unwrap_or_else(|| {
+            self.0.push(help);
+            self.0.len() - 1
+        })
+    }
+
+    /// What to write instead of a division of integers.
+    pub(super) fn help(&self, integer: Integer) -> Option<String> {
+        self.0.get(integer.quotient?).cloned()
+    }
 }
 
 /// The type of a compile-time integer.

@@ -67,7 +67,7 @@ impl Front {
             return None;
         }
         let ty = start.ty.or(end.ty);
-        Some((start.value..=last).map(|value| Val::Integer(Integer { value, ty })).collect())
+        Some((start.value..=last).map(|value| Val::Integer(Integer::new(value, ty))).collect())
     }
 
     /// `(0..4).rev()`, `w.iter().enumerate()`, `a.iter().zip(b)`.
@@ -82,7 +82,7 @@ impl Front {
             }
             ("enumerate", 0) => {
                 let items = self.sequence(&call.receiver)?;
-                let number = |index: usize| Val::Integer(Integer { value: index as i128, ty: None });
+                let number = |index: usize| Val::Integer(Integer::new(index as i128, None));
                 Some(items.into_iter().enumerate().map(|(index, item)| Val::Tuple(vec![number(index), item])).collect())
             }
             ("zip", 1) => {

@@ -173,7 +173,7 @@ pub struct Parameter {
 pub enum ParameterKind {
     /// `&Field<T>` or one that extends along some axes only, `&FieldXY<T>`; [`Field::axes`] tells.
     Field(Id<Field>),
-    /// `&[Field<T>; N]`, `&[FieldXY<T>; N]`: fields named by the parameter and their number, `s_0`, `s_1`, ..
+    /// `&[Field<T>; N]`, `&[FieldXY<T>; N]`: fields named as they are read, `s[0]`, `s[1]`, ..
     Fields(Vec<Id<Field>>),
     /// A number or truth value.
     Scalar(Id<Param>),
@@ -274,6 +274,12 @@ impl Front {
             self.scope.bind(&name, Binding::Value(Val::Poison));
             return None;
         }
+        if matches!(name.as_str(), "X" | "Y" | "Z" | "HERE") {
+            let help = "`X`, `Y`, `Z` and `HERE` are offsets; give the parameter another name";
+            self.reporter.refuse(&pattern.ident, format!("a parameter can't be named `{name}`"), help);
+            self.scope.bind(&name, Binding::Value(Val::Poison));
+            return None;
+        }
         match self.annotation(&input.ty) {
             Annotation::Field(ty) => {
                 let field = self.kernel.fields.push(ty.field(name.clone(), place));
@@ -281,7 +287,7 @@ impl Front {
                 Some(Parameter { name, kind: ParameterKind::Field(field) })
             }
             Annotation::Fields(ty, length) => {
-                let field = |at| ty.field(format!("{name}_{at}"), place);
+                let field = |at| ty.field(format!("{name}[{at}]"), place);
                 let fields: Vec<Id<Field>> = (0..length).map(|at| self.kernel.fields.push(field(at))).collect();
                 let value = Val::Array(fields.iter().map(|field| Val::Field(*field)).collect());
                 self.scope.bind(&name, Binding::Value(value));

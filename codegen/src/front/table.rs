@@ -8,7 +8,7 @@ use super::Front;
 use super::infer::{Kind, TypeVar};
 use super::report::tidy;
 use super::scope::{Integer, Val};
-use crate::ir::{Expr as IrExpr, ExprKind, Id, Table, Type};
+use crate::ir::{Binary, Expr as IrExpr, ExprKind, Function, Id, Place, Table, Type, Value};
 use crate::verify::operands;
 
 /// A table whose elements get their values once their type is known.
@@ -54,17 +54,77 @@ impl Front {
         }
         let Some(table) = self.table(items, &index.expr) else { return Val::Poison };
         let place = self.reporter.place(index);
-        let wide = self.types.known(Type::U64);
-        let decided = self.types.get(self.types.exprs[at.index()]);
-        let at = match decided {
+        let at = self.wide(at);
+        let ty = self.tables.tables[table.index()].ty;
+        Val::Number(self.expr_of(ExprKind::Element { table, index: at }, ty, place))
+    }
+
+    /// `rows[row][column]` where the row is a number of the kernel: the rows become one table. Each index beyond the end is
+    /// the last one.
+    pub(super) fn element_of_rows(
+        &mut self,
+        rows: &[Val],
+        row: Id<IrExpr>,
+        column: Val,
+        inner: &syn::ExprIndex,
+        index: &syn::ExprIndex,
+    ) -> Val {
+        let lengths = rows.iter().map(|row| if let Val::Array(row) = row { row.len() } else { 0 });
+        let length = lengths.max().unwrap_or(0);
+        let flat = rows.iter().flat_map(|row| if let Val::Array(row) = row { row.clone() } else { Vec::new() });
+        let flat: Vec<Val> = flat.collect();
+        if length == 0 || flat.len() != rows.len() * length {
+            return self.element(rows, row, inner); // Says what is wrong.
+        }
+        if self.types.kind_of(row) != Kind::Integer {
+            return self.element(&flat, row, inner);
+        }
+        let place = self.reporter.place(index);
+        let column = match column {
+            Val::Integer(at) if usize::try_from(at.value).is_ok_and(|at| at < length) => self.small(at.value, place),
+            Val::Integer(at) => return self.outside(&index.index, at.value, length),
+            Val::Number(at) if self.types.kind_of(at) == Kind::Integer => self.limited(at, length, place),
+            Val::Poison => return Val::Poison,
+            other => {
+                let message = format!("the array is indexed by {}, not by an integer", other.describe());
+                return self.poison(&*index.index, message, "cast it as needed: `w[i as usize]`");
+            }
+        };
+        let row = self.limited(row, rows.len(), place);
+        let length = self.small(length as i128, place);
+        let start = self.binary_of(Binary::Mul, row, length, place);
+        let at = self.binary_of(Binary::Add, start, column, place);
+        let Some(table) = self.table(&flat, &inner.expr) else { return Val::Poison };
+        let ty = self.tables.tables[table.index()].ty;
+        Val::Number(self.expr_of(ExprKind::Element { table, index: at }, ty, place))
+    }
+
+    /// An index as a `u64` that is less than a length.
+    fn limited(&mut self, at: Id<IrExpr>, length: usize, place: Place) -> Id<IrExpr> {
+        let at = self.wide(at);
+        let last = self.small(length as i128 - 1, place);
+        let ty = self.types.exprs[at.index()];
+        self.expr_of(ExprKind::Call(Function::Min, vec![at, last]), ty, place)
+    }
+
+    /// An index as a `u64`.
+    fn wide(&mut self, at: Id<IrExpr>) -> Id<IrExpr> {
+        let (wide, place) = (self.types.known(Type::U64), self.kernel.exprs[at].place);
+        match self.types.get(self.types.exprs[at.index()]) {
             Some(ty) if ty != Type::U64 => self.expr_of(ExprKind::Cast(at), wide, place),
             _ => {
                 self.unify(wide, self.types.exprs[at.index()], place);
                 at
             }
-        };
-        let ty = self.tables.tables[table.index()].ty;
-        Val::Number(self.expr_of(ExprKind::Element { table, index: at }, ty, place))
+        }
+    }
+
+    /// A literal `u64`.
+    fn small(&mut self, value: i128, place: Place) -> Id<IrExpr> {
+        let ty = self.types.known(Type::U64);
+        let literal = self.expr_of(ExprKind::Literal(Value::U64(0)), ty, place);
+        self.types.integer_literal(literal, value);
+        literal
     }
 
     /// The table of an array's elements; `None` (reported) when they are no constants.
@@ -77,15 +137,18 @@ impl Front {
                 Val::Truth(truth) => Item::Truth(*truth),
                 Val::Poison => return None,
                 other => {
+                    let name = tidy(tokens);
+                    let rows = format!(
+                        "read one number of it, `{name}[i as usize][j]`, or write `{name}` as one array, row after row"
+                    );
                     let (message, help) = match other {
                         Val::Number(_) => (
                             "an array of values that are computed is indexed by a number known at run time only",
                             "make it a `const` array of constants, or choose by `match n { 0 => a, 1 => b, _ => c }`",
                         ),
-                        Val::Array(_) => (
-                            "an array of arrays is indexed by a number known at run time only",
-                            "make it one flat array: `W[3 * i + j]`",
-                        ),
+                        Val::Array(_) => {
+                            ("an array of arrays is indexed by a number known at run time only", rows.as_str())
+                        }
                         Val::Field(_) => (
                             "an array of fields is indexed by a number known at run time only",
                             "read all of them and choose: `match n { 0 => s[0][HERE], _ => s[1][HERE] }`",

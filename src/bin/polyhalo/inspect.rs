@@ -319,10 +319,11 @@ fn summary(file: &Path, source: &SourceKernel, compiled: &Compiled) -> String {
         }
     }
     line(format_args!(
-        "  per point: {}, {}, {} flops, at least {} bytes, {:.3} flops/byte",
+        "  per point: {}, {}, {} flops ({} operations), at least {} bytes, {:.3} flops/byte",
         count(analysis.loads, "load"),
         count(analysis.stores, "store"),
         analysis.flops,
+        analysis.operations,
         analysis.bytes,
         analysis.intensity()
     ));

@@ -6,8 +6,8 @@
 //   out_0           f64 result
 //   out_1           f64 result
 //   u               f64 field, read at 7 points within x -1..1, y -1..1, z -1..1
-//   v_0             f64 field, read at the point itself
-//   v_1             f64 field, read at the point itself
+//   v_0             f64 field, read at the point itself (`v[0]` in the source)
+//   v_1             f64 field, read at the point itself (`v[1]` in the source)
 //   limit           f64 scalar
 //   sy sz           elements from one row to the next, from one plane to the next
 //   lo_x lo_y lo_z  the first point to compute

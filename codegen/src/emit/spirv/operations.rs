@@ -175,18 +175,28 @@ impl Module {
             _ => (Op::ConvertFToU, 0.0, 2f64.powi(bits), -1),
         };
         // Powers of two are the same in both widths. The last integer of 64 bits is not.
-        let [zero, least_float, beyond] = [0.0, least, beyond].map(|number| self.float(from, number));
+        let [zero, one, least_float, beyond] = [0.0, 1.0, least, beyond].map(|number| self.float(from, number));
         let is_large = self.binary(Binary::Ge, from, a, beyond);
-        let is_small = self.binary(Binary::Lt, from, a, least_float);
-        let reaches = self.binary(Binary::Ge, from, a, least_float);
         let below = self.binary(Binary::Lt, from, a, beyond);
-        let fits = self.binary(Binary::And, Type::Bool, reaches, below);
+        // What lies between -1 and 1 is converted as +0.0: Intel's compiler takes a conversion to an integer and back for a
+        // truncation, which leaves -0.0 of -0.5.
+        let size = match to.family() {
+            Family::Signed => self.call(OpenclStd100Op::fabs, float, &[a]),
+            _ => a,
+        };
+        let is_whole = self.binary(Binary::Ge, from, size, one);
+        let mut fits = self.binary(Binary::And, Type::Bool, is_whole, below);
+        if to.family() == Family::Signed {
+            let reaches = self.binary(Binary::Ge, from, a, least_float);
+            fits = self.binary(Binary::And, Type::Bool, fits, reaches);
+        }
         let harmless = self.value(Op::Select, float, &[fits, a, zero]);
         let result = self.value(convert, id, &[harmless]); // 0 for what doesn't fit.
         let end = self.number(to, end);
         let result = self.value(Op::Select, id, &[is_large, end, result]);
         match to.family() {
             Family::Signed => {
+                let is_small = self.binary(Binary::Lt, from, a, least_float);
                 let least = self.number(to, least as i64);
                 self.value(Op::Select, id, &[is_small, least, result])
             }

@@ -172,6 +172,37 @@ fn other_names_of_types_are_resolved() {
 }
 
 #[test]
+fn other_names_of_arrays_and_tuples_are_resolved() {
+    check(
+        "mod m {
+            type Real = f64; type State = [Real; 2]; type Rows = [State; 2]; type Both = (Real, State);
+            const W: Rows = [[1.0, 2.0], [3.0, 4.0]];
+            fn twice(s: State) -> State { let mut t: State = s; t[0] *= 2.0; t }
+            fn both(u: &Field<Real>) -> Both { (u[X], twice([u[X], W[1][0]])) }
+            #[stencil] fn a(u: &Field<Real>) -> State { let (x, s) = both(u); [s[0] + x, s[1]] }
+            #[stencil] fn b(u: &Field<Real>) -> (Real, Real) { let s: State = [u[Y]; 2]; (s[0], s[1]) }
+        }",
+        &[("a", Value::F64(3.0)), ("b", Value::F64(10.0))],
+    );
+}
+
+#[test]
+fn a_name_of_a_type_that_only_kernels_use_is_no_dead_code() {
+    let source = "mod m {
+        type State = [f64; 2]; type Other = f32;
+        #[stencil] fn a(u: &Field<f64>) -> State { [u[X]; 2] }
+    }";
+    let attributes = taken_apart("", source).items.into_iter().filter_map(|item| match item {
+        ModuleItem::Other(item) => match *item {
+            Item::Type(alias) => Some((alias.ident.to_string(), alias.attrs.len())),
+            _ => None,
+        },
+        ModuleItem::Kernel(_) => None,
+    });
+    assert_eq!(attributes.collect::<Vec<_>>(), [("State".to_owned(), 1), ("Other".to_owned(), 0)]);
+}
+
+#[test]
 fn options_of_the_module_hold_for_its_kernels() {
     let source = "mod m {
         #[stencil] fn a<T>(u: &Field<T>) -> T { u[X] }

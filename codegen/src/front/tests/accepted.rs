@@ -1,7 +1,8 @@
 //! What the language accepts, by the value it has at the numbered point.
 
-use super::{accepted, check, run, run_all};
-use crate::front::{ParameterKind, Shape};
+use super::{Numbered, accepted, check, run, run_all};
+use crate::front::{Options, ParameterKind, Shape, compile};
+use crate::interpret::interpret;
 use crate::ir::{ExprKind, Field, Id, Role, Stmt, Type, Value};
 
 #[test]
@@ -127,7 +128,7 @@ fn parameters_are_of_every_type() {
     assert_eq!(run(source), Value::F64(3003.0 + 0.5 * 3030.0));
     let compiled = accepted(source);
     let names: Vec<_> = compiled.kernel.fields.iter().map(|field| field.name.as_str()).collect();
-    assert_eq!(names, ["s_0", "s_1", "s_2"]);
+    assert_eq!(names, ["s[0]", "s[1]", "s[2]"]);
     assert_eq!(compiled.parameters[0].kind, ParameterKind::Fields([0, 1, 2].map(Id::new).to_vec()));
     let point = accepted("fn k(u: &Field<f64>, p: Point, a: f64) -> f64 { a }");
     let kinds: Vec<_> = point.parameters.iter().map(|parameter| parameter.kind.clone()).collect();
@@ -156,7 +157,7 @@ fn fields_extend_along_some_axes() {
         let found: Vec<_> =
             compiled.kernel.fields.iter().map(|field| (field.name.as_str(), field.ty, field.axes)).collect();
         let expected =
-            [("u", Type::F64, [true; 3]), ("s", Type::F32, axes), ("t_0", Type::U8, axes), ("t_1", Type::U8, axes)];
+            [("u", Type::F64, [true; 3]), ("s", Type::F32, axes), ("t[0]", Type::U8, axes), ("t[1]", Type::U8, axes)];
         assert_eq!(found, expected);
         let kinds: Vec<_> = compiled.parameters.into_iter().map(|parameter| parameter.kind).collect();
         let fields = ParameterKind::Fields([2, 3].map(Id::new).to_vec());
@@ -242,6 +243,43 @@ fn tables_are_made_once_and_only_where_the_index_is_not_known() {
     // Far and negative indices read the last element.
     let source = "fn k(u: &Field<i32>) -> i32 { let w = [5, 6, 7]; w[u[Z] as usize] + 10 * w[u[-X] as usize] }";
     assert_eq!(run(source), Value::I32(77));
+}
+
+#[test]
+fn rows_of_a_table_are_chosen_at_run_time() {
+    let table = "const T: [[f64; 3]; 2] = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]];";
+    let kernel = |body: &str| format!("fn k(u: &Field<i32>) -> f64 {{ {table} {body} }}");
+    for (body, expected) in [
+        ("T[u[X] as usize][1]", 5.0),
+        ("T[u[HERE] as usize][2]", 3.0),
+        ("T[u[HERE] as usize][u[X] as usize]", 2.0),
+        ("T[1][u[X] as usize]", 5.0),
+        // Each index beyond the end is the last one.
+        ("T[u[Y] as usize][0] + 10.0 * T[u[HERE] as usize][u[Y] as usize]", 34.0),
+        ("T[u[-X] as usize][0]", 4.0),
+    ] {
+        assert_eq!(run(&kernel(body)), Value::F64(expected), "{body}");
+    }
+    assert_eq!(accepted(&kernel("T[u[X] as usize][1] + T[u[Y] as usize][2]")).kernel.tables.len(), 1);
+}
+
+#[test]
+fn what_a_macro_was_given_means_what_is_written() {
+    use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+    use quote::quote;
+    let group = |tokens: TokenStream| TokenStream::from(TokenTree::Group(Group::new(Delimiter::None, tokens)));
+    let (float, field, two, sum) =
+        (group(quote!(f64)), group(quote!(Field<f64>)), group(quote!(2)), group(quote!(u[X] + 1.0)));
+    let tokens = quote! {
+        fn k(u: &Field<#float>, s: &[#field; #two], a: #float) -> (#float, #float) {
+            let x: #float = #sum * 2.0;
+            (x + s[1][#two * X], x as #float)
+        }
+    };
+    let function = syn::parse2(tokens).expect("it is a function");
+    let compiled = compile(&function, &Options::default()).expect("it is accepted");
+    let values = interpret(&compiled.kernel, &Numbered(&compiled.kernel));
+    assert_eq!(values, [Value::F64(4.0 + 2002.0), Value::F64(4.0)]);
 }
 
 #[test]

@@ -182,6 +182,22 @@ fn functions_of_integers_are_the_standard_librarys() {
         bool { n[X].is_positive() || n[Y].is_negative() }
         i32 { std::cmp::max(n[X], 0) - std::cmp::min(i, n[Y]) }
         i32 { i32::abs(n[X]) + i32::max(2, n[Y]) }
+        u32 { n[X].leading_zeros() + m[Y].leading_zeros() * 100 + l.leading_zeros() * 10_000 }
+        u32 { n[X].trailing_zeros() + m[Y].trailing_zeros() * 100 + l.trailing_zeros() * 10_000 }
+        u32 { n[X].count_zeros() + w.count_zeros() }
+        u32 { w.rotate_left(7) ^ w.rotate_right(m[X] as u32) }
+        i32 { n[X].rotate_left(13) ^ i.rotate_right(w) }
+        u8 { m[X].rotate_left(3) ^ m[Y].rotate_right(13) }
+        bool { w.is_multiple_of(3) || m[X].is_multiple_of(m[Y]) }
+        bool { w.is_power_of_two() != m[X].is_power_of_two() }
+        u32 { w.div_ceil(7) + (m[X] as u32).div_ceil(w + 1) }
+        i32 { n[X].wrapping_abs() }
+        u8 { m[X].saturating_sub(m[Y]).saturating_add(250) }
+        u32 { w.saturating_sub(20) + w.saturating_add(u32::MAX - 10) / 2 }
+        i32 { n[X].saturating_add(i32::MAX - 5).wrapping_add(n[Y].saturating_sub(i32::MAX)) }
+        i32 { n[X].saturating_add(i32::MIN + 3).wrapping_add(n[Y].saturating_add(i)) }
+        i64 { l.saturating_sub(i64::MIN + 3).wrapping_add(l.saturating_add(i64::MIN)) }
+        i8 { (n[X] as i8 * 6).saturating_add(n[Y] as i8).saturating_sub(n[Z] as i8 * 6) }
     }
 }
 
@@ -272,6 +288,10 @@ fn points_fields_and_conditions() {
         f64 { let mut t = 0.0; for k in 0..3i32 { if k > 0 && n[k * X] > 0 { t += 1.0; } } t }
         bool { let far = p.i > 3; let all = far && true; all || false }
         bool { (n[X], c) == (n[Y], true) }
+        bool { (4..=9).contains(&n[X]) || (-3..2).contains(&n[Y]) }
+        bool { (-1.0..b).contains(&u[X]) != (..=a).contains(&u[Y]) }
+        bool { (i..).contains(&n[X]) && (0..m[X]).contains(&m[Y]) }
+        f64 { let mut t = 0.0; for k in 0..6 { if (2..=4).contains(&k) { t += u[(k - 2) * X]; } } t }
         bool { (n[X], m[X]) != (i, 3) }
     }
 }

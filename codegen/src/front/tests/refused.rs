@@ -74,7 +74,7 @@ fn numbers_have_one_type() {
     refused_at("let x: Real = a; x", &[("Real", "the type `Real` is not known inside the stencil")]);
     refused_at(
         "const W: Weight = 0.5; W * a",
-        &[("Weight", "`type Real = f64;`, is seen only inside of a `#[stencil] mod`")],
+        &[("Weight", "`type Real = f64;`, is seen only where it stands in a `#[stencil] mod`")],
     );
     refused_at("const W: Real = 0.5; W * a", &[("Real", "in Rust it is `f64`")]);
     refused_at("let w: W = [1.0, 2.0]; a", &[("W", "the type `W` is not known")]);
@@ -135,7 +135,8 @@ fn the_rest_of_rust_is_named_and_refused() {
     refused("a.ln_1p()", &["the method `ln_1p`", "`(1.0 + x).ln()`"]);
     refused("a.gamma()", &["the method `gamma` of a float", "`sqrt`", "`powi`", "`sin_cos`"]);
     refused("(a as i32).sqrt()", &["the method `sqrt` of an integer", "(n as f64).sqrt"]);
-    refused("(a as i32).leading_zeros() as f64", &["the method `leading_zeros`", "`count_ones`"]);
+    refused("(a as i32).reverse_bits() as f64", &["the method `reverse_bits`", "`count_ones`"]);
+    refused("(a as i32).is_multiple_of(3); a", &["of a signed integer is not accepted", "`n % 3 == 0`"]);
     refused("(a as u32).abs() as f64", &["the method `abs` of `u32`"]);
     refused("(a < b).then(b)", &["the method `then` of a bool"]);
     refused("a.max(b, a)", &["`max` takes 1 argument", "write `a.max(b)`"]);
@@ -158,7 +159,7 @@ fn the_rest_of_rust_is_named_and_refused() {
     refused("let mut n = 3; n[0] = 1; a", &["`n` is an integer, which has no parts"]);
     refused("let w = [a, b]; w[0] = 1.0; a", &["`w` is not mutable"]);
     refused("let w = [a * b, b]; w[a as usize]", &["an array of values that are computed", "`const` array"]);
-    refused("let w = [[1.0], [2.0]]; w[a as usize][0]", &["an array of arrays", "one flat array"]);
+    refused("let w = [[1.0], [2.0]]; let r = w[a as usize]; r[0]", &["an array of arrays", "`w[i as usize][j]`"]);
     refused("let w = [u, v]; w[a as usize][X]", &["an array of fields", "`match n"]);
     refused("let w = [1.0, 2.0]; w[a]", &["indexed by a number that is no integer", "`w[n as usize]`"]);
     refused("let mut s = a; s + { s = b; s }", &["read here and assigned later"]);
@@ -220,9 +221,12 @@ fn several_mistakes_are_reported_at_once_and_each_once() {
 fn a_stencil_has_a_size() {
     let twice = |n: usize| format!("let f{n} = |x: f64| f{0}(x) + f{0}(x + 1.0);", n - 1);
     let chain: String = (1..40).map(twice).collect();
-    refused(&format!("let f0 = |x: f64| x * a; {chain} f39(b)"), &["more than 50000 operations", "fewer turns"]);
+    let long = "more than 50000 operations";
+    refused(&format!("let f0 = |x: f64| x * a; {chain} f39(b)"), &[long, "split it into stages"]);
     let loops = "let mut s = 0.0; for i in 0..4000 { for j in 0..4000 { s += i as f64 * a + j as f64; } } s";
-    refused(loops, &["more than 50000 operations"]);
+    refused(loops, &[long, "`polyhalo inspect` counts"]);
+    let copies = "let mut w = [a; 400]; for i in 0..4000 { let v = w; } a";
+    refused(copies, &["more than 1000000 literals and reads of variables"]);
     let empty = "for i in 0..4000 { for j in 0..4000 { for k in 0..4000 { } } } a";
     refused(empty, &["more than 200000 turns in all"]);
 }
@@ -241,7 +245,7 @@ fn fields_are_not_read_along_axes_that_they_lack() {
     check(
         "&[FieldX<f64>; 2]",
         "s[1][Z]",
-        &[("Z", "`s_1` is read along Z, but a `FieldX<f64>` does not extend along Z")],
+        &[("Z", "`s[1]` is read along Z, but a `FieldX<f64>` does not extend along Z")],
     );
     check("&FieldX<f64>", "let f = |d: Offset| u[d] * s[d]; f(X) + f(Y)", &[("d", lacks)]);
     check("&FieldX<f64>", "for d in [X, Y] { let t = s[d]; } a", &[("d", lacks)]);
@@ -344,6 +348,62 @@ fn an_integer_beside_a_float_is_pointed_at() {
     refused_at("for i in 1..2 { let x = a * (i + 1); } a", &[("(i + 1)", "convert it: `(i + 1) as f64`")]);
     let source = "fn k(u: &Field<f32>) -> f32 { let n = 3; u[X] * n }";
     refused_whole_at(source, &[("n", "convert it here: `n as f32`")]);
+}
+
+#[test]
+fn a_division_of_integers_is_shown_wherever_a_float_is_needed() {
+    let told = "`5 / 9` is a division of integers, without a fraction: write `5.0 / 9.0`";
+    refused_at("const C: f64 = 5 / 9; C * a", &[("5 / 9", told)]);
+    refused_at("let c: f64 = 5 / 9; c * a", &[("5 / 9", told)]);
+    refused_at("let c = 5 / 9; c * a", &[("c", told)]);
+    refused_at("let c = (5 / 9); let d = -c; a - d", &[("d", told)]);
+    refused_at("let f = |x: f64| x * a; f(5 / 9)", &[("5 / 9", told)]);
+    refused_at("fn f(x: f64) -> f64 { x } f(2 * (5 / 9))", &[("2 * (5 / 9)", told)]);
+    refused_at("fn f() -> f64 { 5 / 9 } f()", &[("5 / 9", told)]);
+    refused_at("a.powf(5 / 9)", &[("5 / 9", told)]);
+    refused_at("a.max(5 / 9)", &[("5 / 9", told)]);
+    refused_at("let w: [f64; 2] = [1.0, 5 / 9]; w[0]", &[("5 / 9", told)]);
+    refused_at("(5 / 9) * a", &[("(5 / 9)", told)]);
+    refused_at("let mut s = a; s += 5 / 9; s", &[("5 / 9", told)]);
+    refused_at("let mut s = a; s = 5 / 9; s", &[("s = 5 / 9", told)]);
+    refused_at("if a > b { 5 / 9 } else { a }", &[("if a > b { 5 / 9 } else { a }", told)]);
+    refused_at("5 / 9", &[("5 / 9", told)]);
+    refused_at("let n = 3; a * (n / 2)", &[("(n / 2)", "write `n as f64 / 2.0`")]);
+    let single = "fn k(u: &Field<f32>) -> f32 { let n = 3; u[X] * (n / 2) }";
+    refused_whole_at(single, &[("(n / 2)", "write `n as f32 / 2.0`")]);
+    refused_whole_at("fn k(u: &Field<f64>) -> Sum<f64> { Sum(5 / 9) }", &[("Sum(5 / 9)", told)]);
+}
+
+#[test]
+fn a_number_of_another_type_is_shown_with_its_conversion() {
+    refused_at("let n = a as i32; n", &[("n", "`f64` meets `i32`\n  = help: convert it: `n as f64`")]);
+    refused_at("let n = a as i32; let x: f64 = n + 1; x", &[("n + 1", "convert it: `(n + 1) as f64`")]);
+    refused_at("let n = a as i32; a.max(n)", &[("n", "convert it: `n as f64`")]);
+    refused_at("u[HERE].max(0)", &[("0", "the integer 0 stands where a float is needed\n  = help: write `0.0`")]);
+    let pair = "fn k(u: &Field<f64>, n: &Field<i32>) -> (f64, f64) { (u[X], n[X]) }";
+    refused_whole_at(pair, &[("n[X]", "convert it: `n[X] as f64`")]);
+}
+
+#[test]
+fn mistakes_of_beginners_are_named() {
+    refused_at("u[X / 2]", &[("X / 2", "there is no value between two")]);
+    refused_at("u[X / 2]", &[("X / 2", "`0.5 * (u[HERE] + u[X])`")]);
+    refused_at("u[X + Y * 0.5]", &[("Y * 0.5", "offsets must be known at compile time")]);
+    refused_at("if u[HERE] = 0.0 { a } else { b }", &[("u[HERE] = 0.0", "write `u[HERE] == 0.0`")]);
+    refused_at("u.X + a", &[("X", "it is read with brackets: `u[X]`")]);
+    refused_at("u.y", &[("y", "it is read with brackets: `u[Y]`")]);
+    refused_at("let f = |x: f64| if x > 0.0 { f(x - 1.0) } else { x }; f(a)", &[("f", "`f` calls itself")]);
+    refused_at("a + rand()", &[("rand", "a stencil gives the same at every call")]);
+    refused_at("f64::PI * a", &[("f64::PI", "write the whole path: `std::f64::consts::PI`")]);
+    refused_at("f32::TAU as f64 * a", &[("f32::TAU", "write the whole path: `std::f32::consts::TAU`")]);
+    for name in ["X", "Y", "Z", "HERE"] {
+        let source = format!("fn k(u: &Field<f64>, {name}: f64) -> f64 {{ u[HERE] }}");
+        refused_whole_at(&source, &[(name, "`X`, `Y`, `Z` and `HERE` are offsets; give the parameter another name")]);
+    }
+    refused_whole_at(
+        "fn k(u: &Field<f64>) -> ([f64; 2], Sum<f64>) { ([u[X]; 2], Sum(u[X])) }",
+        &[("[f64; 2]", "an array stands alone, `[f64; 3]`, with no value and no fold beside it")],
+    );
 }
 
 #[test]
