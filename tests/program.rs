@@ -210,9 +210,9 @@ fn bad_input_is_one_paragraph_and_exit_code_2() {
         assert!(!said.contains("panicked"), "{said}");
     };
     few(&["--n", "2", "--devices", "host"], &["`heat` reads `u` over 3 cells along X", "the grid has 2"]);
-    few(&["--n", "8", "--devices", "abacus"], &["no device answers to `abacus`", "host", "reference"]);
+    few(&["--n", "8", "--devices", "abacus"], &["`abacus`", "host", "reference"]);
     few(&["--n", "8", "--devices", "opencl:nobody"], &["`nobody`", "opencl"]);
-    few(&["--n", "8", "--devices", "host:4"], &["4 devices", "one device at a time"]);
+    few(&["--n", "8", "--devices", "host:9"], &["9 devices", "8"]);
     few(&["--n", "8", "--devices", "cuda"], &["cuda"]);
     few(&["--n", "8", "--devices", "host", "--exchange", "pigeon"], &["`pigeon`", "synchronous", "peer-to-peer"]);
     few(&["--n", "8", "--devices", "host", "--affinity", "here"], &["affinity `here`", "near, far, none"]);
