@@ -103,9 +103,11 @@
 //! (`#![deny(unsafe_code)]` is fine).
 
 pub use polyhalo_macros::stencil;
+pub use polyhalo_runtime::backend::{Affinity, Helpers};
 /// For the code that `#[stencil]` generates; no part of the interface.
 #[doc(hidden)]
 pub use polyhalo_runtime::facade::__private;
+pub use polyhalo_runtime::partition::Division;
 pub use polyhalo_runtime::{
     AnyField, Argument, Axes, Boundary, Builder, Bytes, Call, CheckpointDifference, ColourMap, END, Element, Error,
     Exchange, Explanation, FACES, Field, FieldX, FieldXY, FieldXZ, FieldY, FieldYZ, FieldZ, Folds, HERE, Inputs,
