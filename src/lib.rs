@@ -115,7 +115,7 @@ pub use polyhalo_runtime::{
     Primitive, Progress, ProgressBar, Range, ReadsBeyond, Record, Report, Result, Run, Scalar, Simulation, Source,
     Stages, Step, Sum, Targets, VendorFunctions, Verdict, X, Y, Z,
 };
-pub use polyhalo_runtime::{backend, bandwidth, devices, geometry, kernel, plan};
+pub use polyhalo_runtime::{backend, bandwidth, devices, geometry, kernel, placement, plan};
 
 /// What a program that defines and runs stencils needs.
 pub mod prelude {

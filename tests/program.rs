@@ -70,6 +70,22 @@ fn heat_verifies_itself() {
 }
 
 #[test]
+fn heat_gives_the_same_bits_wherever_threads_run_and_however_planes_are_shared_out() {
+    let trace = file("trace.json");
+    for options in [
+        &["--devices", "host:2", "--affinity", "near", "--exchange", "neighbour", "--split", "3,1"][..],
+        &["--devices", "host:3", "--affinity", "far", "--helpers", "0"],
+        &["--devices", "host:2", "--affinity", "none", "--helpers", "1", "--exchange", "deep:2"],
+        &["--devices", "host:2", "--helpers", "devices", "--exchange", "threaded", "--trace", trace.to_str().unwrap()],
+    ] {
+        let run = json("heat", &[&["--n", "11,9,14", "--steps", "4", "--verify"], options].concat());
+        assert_eq!(run["bits_equal"], Value::from(true), "{options:?}: {run}");
+    }
+    let events: Value = serde_json::from_slice(&std::fs::read(trace).expect("the trace was written")).expect("JSON");
+    assert!(events["traceEvents"].as_array().is_some_and(|events| !events.is_empty()), "{events}");
+}
+
+#[test]
 fn heat_writes_an_array_and_a_picture() {
     let (array, picture) = (file("u.npy"), file("u.png"));
     let arguments = ["--n", "16,8,4", "--steps", "1", "--devices", "host", "--json"];
@@ -199,6 +215,9 @@ fn bad_input_is_one_paragraph_and_exit_code_2() {
     few(&["--n", "8", "--devices", "host:4"], &["4 devices", "one device at a time"]);
     few(&["--n", "8", "--devices", "cuda"], &["cuda"]);
     few(&["--n", "8", "--devices", "host", "--exchange", "pigeon"], &["`pigeon`", "synchronous", "peer-to-peer"]);
+    few(&["--n", "8", "--devices", "host", "--affinity", "here"], &["affinity `here`", "near, far, none"]);
+    few(&["--n", "8", "--devices", "host", "--helpers", "-"], &["`-`", "auto, devices, a number"]);
+    few(&["--n", "8", "--devices", "host", "--split", "odd"], &["`odd`", "measured", "3,1"]);
     few(&["--n", "8", "--devices", "host", "--threads", "0"], &["0 threads"]);
     few(&["--n", "20000", "--devices", "host"], &["memory", "GiB"]);
     few(&["--n", "0", "--devices", "host"], &["no cells along X"]);
@@ -279,6 +298,11 @@ fn devices_and_doctor_say_what_is_there_and_why_the_rest_is_not() {
     }
     let listed: Value = serde_json::from_str(&out(polyhalo(&["devices", "--json"]))).expect("JSON");
     assert_eq!(listed.as_array().map(Vec::len), Some(5));
+    // The host's own CPUs are near it; a processor has no PCI address.
+    let host = &listed[1]["devices"][0];
+    let cpus = host["cpus"].as_array().map(Vec::len);
+    assert_eq!((&host["pci"], cpus.map(Value::from)), (&Value::Null, Some(host["compute_units"].clone())), "{host}");
+    assert!(host["nodes"].is_array() && shown.contains("near CPU"), "{shown}");
     let tools: Value = serde_json::from_str(&out(polyhalo(&["doctor", "--json"]))).expect("JSON");
     for tool in tools.as_array().expect("a list of tools") {
         assert!(tool["gives"].is_string() && tool["install"].is_string(), "{tool}");

@@ -346,7 +346,18 @@ mod tests {
 
     fn device(backend: &'static str, ordinal: u32, platform: &str, kind: DeviceKind, fp64: bool) -> DeviceInfo {
         let (platform, name) = (platform.into(), format!("{backend}-{ordinal}"));
-        DeviceInfo { backend, ordinal, name, platform, notes: Vec::new(), kind, fp64, units: 1, memory_bytes: 1 }
+        DeviceInfo {
+            backend,
+            ordinal,
+            name,
+            platform,
+            notes: Vec::new(),
+            kind,
+            pci: None,
+            fp64,
+            units: 1,
+            memory_bytes: 1,
+        }
     }
 
     fn cpu(ordinal: u32, platform: &str) -> DeviceInfo {

@@ -87,6 +87,16 @@ pub enum Error {
         /// The names that exist.
         known: Vec<&'static str>,
     },
+    /// An option has no such choice.
+    #[error("there is no {what} `{name}`: it is one of {}", known.join(", "))]
+    NoSuchChoice {
+        /// What the option chooses.
+        what: &'static str,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<&'static str>,
+    },
     /// The number of threads can't be served.
     #[error(
         "{asked} threads were asked for: ask for 1 to {most}, at best for the {allowed} CPUs that this process may use"

@@ -52,6 +52,7 @@ pub mod halo;
 pub mod kernel;
 pub mod layout;
 pub mod partition;
+pub mod placement;
 pub mod plan;
 pub mod price;
 pub mod reduction;

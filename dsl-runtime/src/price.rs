@@ -138,3 +138,73 @@ fn seconds(plan: &Plan, op: &Op, shapes: &[Shape], rates: Rates) -> f64 {
         | Action::Record { .. } => 0.0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boundary::Faces;
+    use crate::distribute::{Setting, distribute};
+    use crate::exchange::Exchange;
+    use crate::geometry::Extent;
+    use crate::kernel::ScalarType;
+    use crate::partition::{Split, partition};
+    use crate::plan::FieldId;
+    use crate::schedule::{self, Output, Stage, Update};
+    use crate::testing::HEAT;
+
+    const GPU: Rates = Rates { memory: 1.5e12, host: 20e9, peer: 100e9, latency: 8e-6, one_at_a_time: false };
+
+    /// Seconds of a heat step on a cube.
+    fn price(exchange: Exchange, devices: usize, n: usize, rates: Rates) -> f64 {
+        let [u, f, kappa] = [0, 1, 2].map(FieldId);
+        let shape =
+            Shape { name: "u".into(), ty: ScalarType::F64, axes: [true; 3], cells: [n; 3], faces: Faces::default() };
+        let shapes = vec![shape; 3];
+        let mut inner = shapes[0].whole();
+        (inner.lo, inner.hi) = ([1; 3], [n as i64 - 1; 3]);
+        let stage = Stage::Update(Update {
+            kernel: &HEAT,
+            fields: vec![u, f, kappa],
+            scalars: vec![crate::plan::Operand::Bits(0)],
+            outputs: vec![Output::Field(u)],
+            boxes: vec![inner],
+            parity: None,
+        });
+        let ghosts = schedule::ghosts(std::slice::from_ref(&stage), &shapes).unwrap();
+        let plan = schedule::plan(&[stage], &shapes, &ghosts);
+        let split = Split::of(&partition(Extent::new([n; 3]).unwrap(), &vec![1.0; devices]).unwrap());
+        let recipe = exchange.recipe().unwrap();
+        let setting = Setting { shapes: &shapes, split: &split, recipe, reaches: &|_, _| true, poisons: false };
+        seconds_per_step(&distribute(plan, &setting).plan, &shapes, &vec![rates; devices])
+    }
+
+    #[test]
+    fn one_device_takes_the_time_of_its_memory() {
+        let expected = 32.0 * 510.0_f64.powi(3) / GPU.memory;
+        for exchange in Exchange::ONE_STEP {
+            let found = price(exchange, 1, 512, GPU);
+            assert!((found / expected - 1.0).abs() < 0.02, "{exchange}: {found} {expected}");
+        }
+    }
+
+    #[test]
+    fn overlap_and_direct_copies_are_cheaper_where_halos_are_dear() {
+        let price = |exchange| price(exchange, 4, 512, GPU);
+        let all = [Exchange::Synchronous, Exchange::Streamed, Exchange::PeerToPeer].map(price);
+        assert!(all.is_sorted_by(|dear, cheap| dear > cheap), "{all:?}");
+        assert!(price(Exchange::Neighbour) <= price(Exchange::PeerToPeer));
+    }
+
+    #[test]
+    fn more_devices_are_faster_on_large_grids_and_slower_on_tiny_ones() {
+        let price = |devices, n| price(Exchange::PeerToPeer, devices, n, GPU);
+        assert!(price(4, 512) < 0.4 * price(1, 512));
+        assert!(price(4, 8) > price(1, 8));
+    }
+
+    #[test]
+    fn exchanging_seldom_pays_where_starting_a_copy_is_dear() {
+        let slow = Rates { latency: 1e-3, ..GPU };
+        assert!(price(Exchange::Deep(4), 4, 64, slow) < price(Exchange::Neighbour, 4, 64, slow));
+    }
+}

@@ -18,6 +18,7 @@ use crate::field::{Axes, Field, FieldX, FieldXY, FieldXZ, FieldY, FieldYZ, Field
 use crate::geometry::Extent;
 use crate::kernel;
 use crate::partition::{Division, Split, partition};
+use crate::placement::Home;
 use crate::report::{Progress, Report};
 use crate::run::Run;
 use crate::scalar::Scalar;
@@ -263,6 +264,11 @@ impl Simulation {
     /// The devices in words, such as `host (2 threads, AVX-512)`.
     pub fn devices(&self) -> Vec<String> {
         self.shared.devices.iter().map(|device| device.summary()).collect()
+    }
+
+    /// Where the threads that work for each device stay while steps run, and what is to be said about it.
+    pub fn placement(&self) -> Vec<Home> {
+        self.shared.devices.iter().map(|device| device.home().clone()).collect()
     }
 
     /// Steps that were run so far, those before a checkpoint that was restored included.

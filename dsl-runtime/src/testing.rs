@@ -19,7 +19,7 @@ use crate::shape::Shape;
 pub(crate) use faulty::{Calls, Faulty, KINDS};
 pub(crate) use folds::{COPY, FOLDED, RELAX, SIZES, SPY, TALLY, check_parity, check_shift, run_folded};
 pub(crate) use mixed::{BUNDLE, CHECKED, MIXED, Nine, PLACES, mixed, run_mixed};
-pub(crate) use notebook::{notebooks, row};
+pub(crate) use notebook::{notebooks, notebooks_at, row};
 
 const NO_CODE: DeviceCode = DeviceCode {
     entry: "",

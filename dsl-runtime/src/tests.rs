@@ -5,9 +5,11 @@ mod types;
 
 use std::f64::consts::PI;
 use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
 
 use ndarray::Array3;
 
+use crate::backend::{Affinity, Helpers, allowed_cpus};
 use crate::geometry::{Box3, Extent};
 use crate::testing::{AVERAGE, BROKEN, Folder, HEAT, LOPSIDED, noise, plain_range};
 use crate::*;
@@ -379,4 +381,51 @@ fn handles_are_cheap_and_may_go_to_other_threads() {
     drop(sim);
     assert_eq!(clone.get([2, 1, 1]).unwrap(), 2.0);
     assert_eq!(u.get([1, 1, 1]).unwrap(), 4.0);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_step_runs_near_its_devices_and_gives_the_thread_back() {
+    let all = allowed_cpus();
+    for affinity in Affinity::ALL {
+        for (spec, helpers) in [("host", Helpers::Auto), ("host:2", Helpers::Devices), ("host:2", Helpers::Count(0))] {
+            let sim = Simulation::on([5, 4, 6]).devices(spec).helpers(helpers).affinity(affinity);
+            let sim = sim.exchange(Exchange::Threaded).build().unwrap();
+            let u = sim.field_from("u", |p: Point| f64::from(p.i)).unwrap();
+            let seen = Arc::new(Mutex::new(Vec::new()));
+            let within = Arc::clone(&seen);
+            let see = move |()| {
+                *within.lock().unwrap() = allowed_cpus();
+                0.5
+            };
+            let step = sim.step(|s| {
+                let beta = s.compute((), see);
+                s.update(&u, Call::<f64>::new(&HEAT, vec![u.reference(); 3], vec![argument(&beta)]));
+            });
+            sim.run(&step.unwrap(), 3).unwrap();
+            assert_eq!(allowed_cpus(), all, "{spec} {affinity}");
+            let homes = sim.placement();
+            let expected = if homes[0].cpus.is_empty() { &all } else { &homes[0].cpus };
+            assert_eq!(&*seen.lock().unwrap(), expected, "{spec} {affinity} {helpers}");
+            let is_anywhere = homes.iter().all(|home| home.cpus.is_empty());
+            assert_eq!(is_anywhere, affinity == Affinity::None, "{homes:?}");
+            assert!(homes.iter().flat_map(|home| &home.cpus).all(|cpu| all.contains(cpu)), "{homes:?}");
+        }
+    }
+}
+
+#[test]
+fn choices_are_read_back_and_unknown_ones_answered_with_those_that_exist() {
+    for affinity in Affinity::ALL {
+        assert_eq!(affinity.to_string().to_uppercase().parse::<Affinity>().unwrap(), affinity);
+    }
+    for helpers in [Helpers::Auto, Helpers::Devices, Helpers::Count(0), Helpers::Count(3)] {
+        assert_eq!(helpers.to_string().parse::<Helpers>().unwrap(), helpers);
+    }
+    let error = "close".parse::<Affinity>().unwrap_err().to_string();
+    assert_eq!(error, "there is no affinity `close`: it is one of near, far, none");
+    for wrong in ["", "-1", "many", "1.5"] {
+        let error = wrong.parse::<Helpers>().unwrap_err().to_string();
+        assert!(error.contains(&format!("`{wrong}`")) && error.contains("auto, devices, a number"), "{error}");
+    }
 }

@@ -8,6 +8,7 @@ pub(crate) mod noise;
 mod outcome;
 pub(crate) mod ricker;
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,25 +21,58 @@ use polyhalo::{Builder, Error, Run};
 
 pub(crate) use outcome::{Outcome, Values};
 
-/// Which devices a program runs on.
+/// Which devices a program runs on, and how they work together.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Devices {
-    /// Where to run: auto, reference, host, opencl, opencl:PLATFORM (part of a platform's name).
+    /// Where to run: auto, reference, host, opencl, opencl:PLATFORM (part of a platform's name); several with a count or
+    /// a plus, as in host:4, opencl:pocl:2 and host:1+opencl:pocl:1.
     #[arg(long, value_name = "SPEC", default_value = "auto")]
     devices: String,
-    /// Threads of a host device; all CPUs this process may use if not given.
+    /// Threads of each host device; if not given, the CPUs that this process may use are shared out among them.
     #[arg(long, value_name = "T")]
     threads: Option<usize>,
+    /// How halos travel between devices: synchronous, streamed, threaded, peer-to-peer, neighbour, deep:STEPS (every
+    /// so many steps) or auto.
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    exchange: String,
+    /// How planes are shared out among devices: even, measured (by speed), or a number for each device, as in 3,1.
+    #[arg(long, value_name = "SHARES", default_value = "even")]
+    split: String,
+    /// Threads that do what host devices are told while others go on: auto (none for one device, one for each of
+    /// several), devices (one for each), or a number; with 0 whoever tells a device does it.
+    #[arg(long, value_name = "N", default_value = "auto")]
+    helpers: String,
+    /// The CPUs of the threads that work for a device: near it, far from it (to compare), or none in particular.
+    #[arg(long, value_name = "WHERE", default_value = "near")]
+    affinity: String,
 }
 
 impl Devices {
-    /// A simulation on these devices.
-    pub(crate) fn build(&self, builder: Builder) -> Result<Simulation> {
-        let builder = builder.devices(&self.devices);
-        match self.threads {
-            Some(threads) => builder.threads(threads).build(),
-            None => builder.build(),
+    /// The reference device.
+    fn reference() -> Self {
+        let auto = || "auto".to_owned();
+        Self {
+            devices: "reference".into(),
+            threads: None,
+            exchange: auto(),
+            split: "even".into(),
+            helpers: auto(),
+            affinity: "near".into(),
         }
+    }
+
+    /// A simulation on these devices. What is to be said about where their threads run goes to standard error.
+    pub(crate) fn build(&self, builder: Builder) -> Result<Simulation> {
+        let builder = builder.devices(&self.devices).exchange(self.exchange.parse()?).division(self.split.parse()?);
+        let builder = builder.helpers(self.helpers.parse()?).affinity(self.affinity.parse()?);
+        let builder = if let Some(threads) = self.threads { builder.threads(threads) } else { builder };
+        let sim = builder.build()?;
+        for (device, home) in sim.devices().iter().zip(sim.placement()) {
+            if let Some(note) = home.note {
+                eprintln!("note: {device}: {note}");
+            }
+        }
+        Ok(sim)
     }
 }
 
@@ -47,9 +81,6 @@ impl Devices {
 pub(crate) struct RunOptions {
     #[command(flatten)]
     devices: Devices,
-    /// How halos travel between devices: synchronous, streamed, threaded, peer-to-peer or auto.
-    #[arg(long, value_name = "NAME", default_value = "auto")]
-    exchange: String,
     /// Run on the reference device too and compare; exit code 1 if the results differ too much.
     #[arg(long)]
     verify: bool,
@@ -59,6 +90,9 @@ pub(crate) struct RunOptions {
     /// Write a picture of the middle plane; without --json there is always one.
     #[arg(long, value_name = "FILE")]
     png: Option<PathBuf>,
+    /// Write what was done when as a trace for Chrome (chrome://tracing) and Perfetto; it takes time.
+    #[arg(long, value_name = "FILE.json")]
+    trace: Option<PathBuf>,
     /// One JSON object on standard output instead of text.
     #[arg(long)]
     json: bool,
@@ -111,6 +145,8 @@ pub(crate) struct Pass<'a> {
     name: &'a str,
     devices: &'a Devices,
     steps: u64,
+    /// The simulation that is traced.
+    traced: RefCell<Option<Simulation>>,
     /// Whether it is there only to be compared with, and must write nothing.
     pub(crate) is_check: bool,
 }
@@ -118,8 +154,12 @@ pub(crate) struct Pass<'a> {
 impl Pass<'_> {
     /// A simulation on the devices of this run.
     pub(crate) fn build(&self, builder: Builder) -> Result<Simulation> {
-        let builder = builder.exchange(self.options.exchange.parse()?);
-        self.devices.build(builder.measure_bandwidth(!self.is_check))
+        let traces = self.options.trace.is_some() && !self.is_check;
+        let sim = self.devices.build(builder.measure_bandwidth(!self.is_check).trace(traces))?;
+        if traces {
+            self.traced.replace(Some(sim.clone()));
+        }
+        Ok(sim)
     }
 
     /// All steps, with a bar on the terminal.
@@ -149,12 +189,16 @@ impl RunOptions {
     }
 
     fn run(&self, name: &str, steps: u64, solve: impl Fn(&Pass<'_>) -> Result<Outcome>) -> Result<bool> {
-        let asked = Pass { options: self, name, devices: &self.devices, steps, is_check: false };
+        let traced = RefCell::default();
+        let asked = Pass { options: self, name, devices: &self.devices, steps, traced, is_check: false };
         let outcome = solve(&asked)?;
+        if let (Some(file), Some(sim)) = (&self.trace, asked.traced.take()) {
+            sim.write_trace(file)?;
+        }
         let difference = match self.verify {
             true => {
-                let devices = Devices { devices: "reference".into(), threads: None };
-                let check = Pass { devices: &devices, steps: outcome.report.steps, is_check: true, ..asked };
+                let (devices, traced) = (Devices::reference(), RefCell::default());
+                let check = Pass { devices: &devices, steps: outcome.report.steps, traced, is_check: true, ..asked };
                 Some(outcome.difference(&solve(&check)?)?)
             }
             false => None,

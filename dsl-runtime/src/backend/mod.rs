@@ -2,10 +2,12 @@
 //!
 //! A new back end is a folder here, an `impl Backend` and an entry in [`BACKENDS`].
 
+mod affinity;
 pub mod cuda;
 pub mod hip;
 pub mod host;
 mod library;
+mod numa;
 pub mod opencl;
 pub mod reference;
 mod staging;
@@ -14,6 +16,7 @@ mod tests;
 
 use std::any::Any;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::clock::Span;
@@ -21,6 +24,9 @@ use crate::error::{Error, Result};
 use crate::geometry::Box3;
 use crate::kernel::{FieldDesc, KernelDesc, Read, Role, ScalarType};
 use crate::layout::{Layout, ROWS, Region, Strides, WHOLE};
+use crate::placement::Home;
+pub(crate) use affinity::Pinned;
+pub use affinity::allowed_cpus;
 pub use staging::Staging;
 
 /// Every back end, in the order in which they are listed.
@@ -70,6 +76,8 @@ pub struct DeviceInfo {
     pub notes: Vec<String>,
     /// What it is.
     pub kind: DeviceKind,
+    /// Its PCI address, as in `0000:c1:00.0`; `None` for processors and where the driver doesn't tell.
+    pub pci: Option<String>,
     /// Whether it computes in double precision.
     pub fp64: bool,
     /// Compute units, or CPUs.
@@ -128,6 +136,33 @@ pub enum Helpers {
     Count(usize),
 }
 
+impl fmt::Display for Helpers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Devices => f.write_str("devices"),
+            Self::Count(count) => count.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Helpers {
+    type Err = Error;
+
+    /// `auto`, `devices` or a number.
+    fn from_str(text: &str) -> Result<Self> {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "auto" => Ok(Self::Auto),
+            "devices" => Ok(Self::Devices),
+            number => {
+                let known = vec!["auto", "devices", "a number"];
+                let unknown = |_| Error::NoSuchChoice { what: "number of helper threads", name: text.into(), known };
+                number.parse().map(Self::Count).map_err(unknown)
+            }
+        }
+    }
+}
+
 /// When an operation of a host device runs, within what its queue and its waits allow. All orders give the same results
 /// if no dependency is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -147,10 +182,39 @@ pub enum Affinity {
     /// Those near the device.
     #[default]
     Near,
-    /// Those far from it, for comparison.
+    /// Those far from it, for comparison: of another NUMA node, if there is one.
     Far,
     /// Any.
     None,
+}
+
+impl Affinity {
+    /// Every choice.
+    pub const ALL: [Self; 3] = [Self::Near, Self::Far, Self::None];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Near => "near",
+            Self::Far => "far",
+            Self::None => "none",
+        }
+    }
+}
+
+impl fmt::Display for Affinity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Affinity {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|affinity| affinity.name().eq_ignore_ascii_case(text.trim()));
+        let known = || Self::ALL.map(Self::name).to_vec();
+        found.ok_or_else(|| Error::NoSuchChoice { what: "affinity", name: text.into(), known: known() })
+    }
 }
 
 /// The form in which an OpenCL device gets its kernels.
@@ -330,6 +394,11 @@ pub trait Device: Send + Sync {
     /// A few words for reports, such as `host (2 threads, AVX-512)`.
     fn summary(&self) -> String;
 
+    /// Where threads that work for the device stay and memory for its transfers lies, decided when it was opened.
+    fn home(&self) -> &Home {
+        const { &Home::ANYWHERE }
+    }
+
     /// Memory that is free now and what limits it; `None` when the device can't tell.
     fn free_memory(&self) -> Result<Option<FreeMemory>>;
 
@@ -397,9 +466,10 @@ pub trait Device: Send + Sync {
         other.write(QueueId::COMPUTE, to, &bytes)
     }
 
-    /// Host memory for transfers of this device, pinned where the driver has such.
+    /// Host memory for transfers of this device, zeroed, pinned where the driver has such. It lies near the device:
+    /// its pages are touched first by a thread at [`home`](Self::home).
     fn staging(&self, bytes: usize) -> Result<Arc<Staging>> {
-        Ok(Arc::new(Staging::pageable(bytes)))
+        Ok(Arc::new(Staging::pageable(bytes, self.home())))
     }
 
     /// Enqueues a copy of a box, rows without gaps, to `to` from byte `at` on. The memory may be that of another device.

@@ -13,6 +13,7 @@ use crate::demand::{Demands, Transfer, buffer_in, rotate};
 use crate::depend;
 use crate::distribute::{INCOMING, OUTGOING};
 use crate::geometry::Box3;
+use crate::layout::WHOLE;
 use crate::plan::{Action, FieldId, Flow, Op, Plan, Purpose, Slot};
 use crate::runs::{Run, Runs, common, hull, is_empty};
 
@@ -90,6 +91,8 @@ struct Needs<'a> {
     /// For each device and buffer the planes that later operations read.
     later: Vec<BTreeMap<Slot, Runs>>,
     demands: Demands,
+    /// For each device and buffer the planes of which only the cells are needed that no operation writes.
+    frames: Vec<BTreeMap<Slot, Runs>>,
     /// What is exchanged when a run starts.
     start: BTreeSet<Transfer>,
     /// For each operation the planes that each device does.
@@ -102,6 +105,7 @@ impl<'a> Needs<'a> {
         let mut needs = Self {
             setting,
             later: vec![BTreeMap::new(); devices],
+            frames: vec![BTreeMap::new(); devices],
             demands: Demands {
                 ahead: vec![BTreeSet::new(); plan.ops.len()],
                 fills_before: vec![BTreeMap::new(); plan.before.len()],
@@ -153,6 +157,28 @@ impl<'a> Needs<'a> {
         later.chain([(own.lo[2], own.hi[2])]).collect()
     }
 
+    /// Whether all cells of these planes outside of a range are the same in all steps, in all buffers that come to be in the
+    /// slot: whatever writes them writes cells of the range.
+    fn frame_is_steady(&self, plan: &Plan, slot: Slot, range: &Box3) -> bool {
+        let mut slots = BTreeSet::from([slot]);
+        for _ in 0..plan.rotation.len() {
+            for (to, from) in &plan.rotation {
+                if slots.contains(to) || slots.contains(from) {
+                    slots.extend([*to, *from]);
+                }
+            }
+        }
+        let flat = |part: &Box3| Box3 { lo: [part.lo[0], part.lo[1], 0], hi: [part.hi[0], part.hi[1], 1] };
+        plan.ops.iter().all(|op| {
+            let within = match &op.action {
+                Action::Launch { range: other, .. } => flat(range).contains(&flat(other)),
+                Action::Copy { part, .. } => flat(range).contains(&flat(part)),
+                _ => true,
+            };
+            within || !written(&op.action).iter().any(|slot| slots.contains(slot))
+        })
+    }
+
     fn go_back(&mut self, plan: &Plan, number: usize) {
         let devices = 0..self.setting.split.parts();
         match &plan.ops[number].action {
@@ -161,13 +187,15 @@ impl<'a> Needs<'a> {
                 for device in devices {
                     let part = self.part(device, (range.lo[2], range.hi[2]), outputs);
                     for (output, slot) in kernel.outputs.iter().zip(outputs) {
-                        let [nx, ny, _] = self.setting.shapes[slot.field.0 as usize].cells;
-                        let whole = range.size()[..2] == [nx, ny] && parity.is_none();
-                        if whole && output.axes() == crate::layout::WHOLE {
-                            // What was there before doesn't matter.
-                            if let Some(later) = self.later[device].get_mut(slot) {
-                                part.runs().iter().for_each(|&run| later.remove(run));
+                        let replaces = output.axes() == WHOLE && parity.is_none();
+                        if replaces && self.frame_is_steady(plan, *slot, range) {
+                            // What was there before doesn't matter, but for the cells that no stage updates.
+                            let later = self.later[device].entry(*slot).or_default();
+                            let frames = self.frames[device].entry(*slot).or_default();
+                            for &run in part.runs() {
+                                later.common(run).for_each(|run| frames.add(run));
                             }
+                            part.runs().iter().for_each(|&run| later.remove(run));
                         }
                         let stored = self.demands.stored[device].entry(slot.field).or_default();
                         part.runs().iter().for_each(|&run| *stored = hull(*stored, run));
@@ -273,6 +301,13 @@ impl<'a> Needs<'a> {
         }
         let changed: BTreeSet<Slot> = plan.ops.iter().flat_map(|op| written(&op.action)).collect();
         for to in 0..self.setting.split.parts() {
+            for (slot, runs) in self.frames[to].clone() {
+                for from in (0..self.setting.split.parts()).filter(|&from| from != to) {
+                    for planes in runs.common(self.owned(from, slot)).collect::<Vec<_>>() {
+                        self.demands.before.insert(Transfer { slot, from, to, planes, moved: 0 });
+                    }
+                }
+            }
             for (slot, runs) in self.later[to].clone() {
                 for from in (0..self.setting.split.parts()).filter(|&from| from != to) {
                     for planes in runs.common(self.owned(from, slot)).collect::<Vec<_>>() {

@@ -1,6 +1,7 @@
 //! The threads that issue the operations of a batch of runs.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,9 +14,10 @@ use super::progress::Progress;
 use super::script::{Entry, Meeting, Script, Then, Wait};
 use super::trace::Note;
 use super::{Common, Program};
-use crate::backend::{EventId, QueueId};
+use crate::backend::{EventId, Pinned, QueueId};
 use crate::clock;
 use crate::error::Error;
+use crate::placement::Home;
 use crate::plan::{Action, Op};
 
 /// How many runs a thread may be ahead of the slowest one, besides those that operations look back.
@@ -119,8 +121,18 @@ impl<'a> Batch<'a> {
         self.progress.iter().for_each(Progress::wake);
     }
 
+    /// The CPUs on which a thread stays: those near the devices for which it issues. One that issues for several stays near
+    /// any of them, so that none is preferred.
+    fn cpus(&self, lane: usize) -> Vec<usize> {
+        let ops = self.script.lanes[lane].iter().map(|entry| &self.ops[entry.op]);
+        let devices: BTreeSet<usize> = ops.filter(|op| !op.action.is_on_host()).map(|op| op.device).collect();
+        Home::shared(devices.into_iter().map(|device| self.common.devices[device].home()))
+    }
+
     /// Issues the operations of one thread.
     fn lane(&self, lane: usize) {
+        // Not before the other threads are started, which would inherit it.
+        let _near = Pinned::among(&self.cpus(lane));
         let mut run = 0;
         let mut notes = Vec::new();
         let left = catch_unwind(AssertUnwindSafe(|| {

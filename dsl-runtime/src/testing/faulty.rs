@@ -11,6 +11,7 @@ use crate::clock::Span;
 use crate::error::{Error, Result};
 use crate::kernel::KernelDesc;
 use crate::layout::Layout;
+use crate::placement::Home;
 
 /// The calls that can fail.
 pub(crate) const KINDS: [&str; 17] = [
@@ -107,6 +108,10 @@ impl Faulty {
 impl Device for Faulty {
     fn info(&self) -> &DeviceInfo {
         self.inner.info()
+    }
+
+    fn home(&self) -> &Home {
+        self.inner.home()
     }
 
     fn summary(&self) -> String {

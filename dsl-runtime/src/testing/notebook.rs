@@ -3,27 +3,42 @@
 use std::any::Any;
 use std::sync::{Arc, Mutex};
 
-use crate::backend::{BufferId, Device, DeviceInfo, DeviceKind, EventId, FreeMemory, KernelId, Launch, Place, QueueId};
+use crate::backend::{
+    BufferId, Device, DeviceInfo, DeviceKind, EventId, FreeMemory, KernelId, Launch, Place, QueueId, allowed_cpus,
+};
 use crate::clock::{Span, now};
 use crate::error::{Error, Result};
 use crate::geometry::Extent;
 use crate::kernel::{KernelDesc, ScalarType};
 use crate::layout::{Layout, Strides, WHOLE};
+use crate::placement::Home;
+
+/// The number of a device, and the CPUs on which the thread that issued an operation for it might run.
+type Mask = (usize, Vec<usize>);
 
 /// What some notebooks were told, each note with the number of the device in front.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Notes(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Notes {
+    told: Arc<Mutex<Vec<String>>>,
+    masks: Arc<Mutex<Vec<Mask>>>,
+}
 
 impl Notes {
     /// All notes so far, which are forgotten.
     pub(crate) fn taken(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap())
+        std::mem::take(&mut self.told.lock().unwrap())
+    }
+
+    /// One for each operation so far.
+    pub(crate) fn masks(&self) -> Vec<Mask> {
+        self.masks.lock().unwrap().clone()
     }
 }
 
 struct Notebook {
     number: usize,
     info: DeviceInfo,
+    home: Home,
     notes: Notes,
     /// For each event the span of the last operation before it.
     spans: Mutex<Vec<Span>>,
@@ -37,13 +52,14 @@ impl Notebook {
     }
 
     fn note(&self, text: String) {
-        self.notes.0.lock().unwrap().push(format!("{} {text}", self.number));
+        self.notes.told.lock().unwrap().push(format!("{} {text}", self.number));
     }
 
     fn work(&self, text: String) -> Result<()> {
         let mut last = self.last.lock().unwrap();
         let start = now();
         self.note(text);
+        self.notes.masks.lock().unwrap().push((self.number, allowed_cpus()));
         *last = Span { start, end: now() };
         Ok(())
     }
@@ -52,6 +68,10 @@ impl Notebook {
 impl Device for Notebook {
     fn info(&self) -> &DeviceInfo {
         &self.info
+    }
+
+    fn home(&self) -> &Home {
+        &self.home
     }
 
     fn summary(&self) -> String {
@@ -148,6 +168,11 @@ impl Device for Notebook {
 
 /// So many devices, and what they are told.
 pub(crate) fn notebooks(count: usize) -> (Vec<Box<dyn Device>>, Notes) {
+    notebooks_at(vec![Home::ANYWHERE; count])
+}
+
+/// A device for each home, and what they are told.
+pub(crate) fn notebooks_at(homes: Vec<Home>) -> (Vec<Box<dyn Device>>, Notes) {
     let notes = Notes::default();
     let info = DeviceInfo {
         backend: "notebook",
@@ -156,15 +181,16 @@ pub(crate) fn notebooks(count: usize) -> (Vec<Box<dyn Device>>, Notes) {
         platform: String::new(),
         notes: Vec::new(),
         kind: DeviceKind::Cpu,
+        pci: None,
         fp64: true,
         units: 1,
         memory_bytes: 1000,
     };
-    let device = |number| -> Box<dyn Device> {
+    let device = |(number, home)| -> Box<dyn Device> {
         let (spans, last) = Default::default();
-        Box::new(Notebook { number, info: info.clone(), notes: notes.clone(), spans, last })
+        Box::new(Notebook { number, info: info.clone(), home, notes: notes.clone(), spans, last })
     };
-    ((0..count).map(device).collect(), notes)
+    (homes.into_iter().enumerate().map(device).collect(), notes)
 }
 
 /// The layout of a row of cells.

@@ -12,12 +12,13 @@ use super::queues::Moment;
 use super::work::{Copying, Launching, Rows, Work};
 use crate::backend::{
     BufferId, Cells, Device, DeviceInfo, EventId, FreeMemory, KernelId, Launch, OpenOptions, Place, QueueId, Staging,
-    outside,
+    allowed_cpus, outside,
 };
 use crate::clock::Span;
 use crate::error::{Error, Result};
 use crate::kernel::KernelDesc;
 use crate::layout::{Layout, Region};
+use crate::placement::{Home, Sys};
 
 /// Devices with these processors, each with its facts; they share an engine.
 pub(super) fn devices_of(
@@ -28,14 +29,18 @@ pub(super) fn devices_of(
     let engine = Engine::new(processors, options)
         .map_err(|source| Error::System { call: "starting helper threads".into(), source })?;
     let engine = Arc::new(engine);
+    let (sys, allowed) = (Sys::default(), allowed_cpus());
     let device = |(number, info)| -> Box<dyn Device> {
-        Box::new(HostDevice { info, number, engine: Arc::clone(&engine), state: Mutex::default() })
+        let place = engine.processor(number).pool.place();
+        let home = place.home(options.affinity, &sys, &allowed, engine.issuer_works());
+        Box::new(HostDevice { info, home, number, engine: Arc::clone(&engine), state: Mutex::default() })
     };
     Ok(infos.into_iter().enumerate().map(device).collect())
 }
 
 struct HostDevice {
     info: DeviceInfo,
+    home: Home,
     /// Its number in the engine.
     number: usize,
     engine: Arc<Engine>,
@@ -134,6 +139,10 @@ impl Device for HostDevice {
 
     fn summary(&self) -> String {
         self.engine.processor(self.number).name.clone()
+    }
+
+    fn home(&self) -> &Home {
+        &self.home
     }
 
     fn free_memory(&self) -> Result<Option<FreeMemory>> {

@@ -118,6 +118,11 @@ impl Engine {
         Ok(Self { shared, _helpers: helpers })
     }
 
+    /// Whether threads that issue operations, or wait for them, do them.
+    pub(super) fn issuer_works(&self) -> bool {
+        self.shared.mode != Mode::Helped
+    }
+
     pub(super) fn processor(&self, device: usize) -> &Processor {
         &self.shared.processors[device]
     }

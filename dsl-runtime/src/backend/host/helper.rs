@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use super::affinity::pin;
 use super::engine::{Doing, Shared};
+use crate::backend::affinity::pin;
 
 /// Tries before an idle helper sleeps: some tens of microseconds. Each gives way to other threads, of which one may be
 /// about to issue an operation on the helper's CPU.

@@ -4,7 +4,6 @@
 //! A device is a `processor` (threads, caches) and its buffers (`device`). Operations are checked when they are issued and
 //! become data (`work`), which the `engine` of all devices that were opened together takes from their `queues`.
 
-mod affinity;
 mod args;
 mod cache;
 mod chooser;
@@ -31,9 +30,8 @@ use std::fs;
 pub use args::{BoxArgs, InstructionSet};
 pub use memory::{free_memory, total_memory};
 
-use super::{Backend, Device, DeviceInfo, DeviceKind, Listing, OpenOptions, listed};
+use super::{Backend, Device, DeviceInfo, DeviceKind, Listing, OpenOptions, allowed_cpus, listed};
 use crate::error::{Error, Result};
-use affinity::allowed_cpus;
 use cache::Caches;
 use device::devices_of;
 use placement::Placement;
@@ -62,6 +60,7 @@ impl Backend for Host {
             platform: String::new(),
             notes: vec![format!("kernels for {}", InstructionSet::best())],
             kind: DeviceKind::Cpu,
+            pci: None,
             fp64: true,
             units: allowed_cpus().len() as u32,
             memory_bytes: total_memory(),

@@ -4,12 +4,15 @@ use std::fmt;
 
 use super::split::share;
 use crate::backend::Affinity;
+use crate::placement::{Home, Near, Sys, list_cpus};
 
 /// The CPUs of the threads of one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Placement {
     /// One for each thread.
     pub(super) cpus: Vec<usize>,
+    /// All CPUs of the device, of which some may have no thread.
+    pub(super) own: Vec<usize>,
     /// Whether the threads stay on them; otherwise they are only counted.
     pub(super) pinned: bool,
     /// Whether threads, of this device or of others, have to share a CPU.
@@ -34,6 +37,7 @@ impl Placement {
         };
         let place = |run: &[usize]| Self {
             cpus: run.iter().copied().cycle().take(threads.unwrap_or(run.len())).collect(),
+            own: run.to_vec(),
             pinned,
             crowded: all > cpus.len(),
         };
@@ -43,7 +47,18 @@ impl Placement {
     /// How many threads there are, in words.
     pub(super) fn threads(&self) -> String {
         let count = self.cpus.len();
-        format!("{count} thread{}", plural(count))
+        format!("{count} thread{}", if count == 1 { "" } else { "s" })
+    }
+
+    /// Where threads that issue operations stay: on the device's own CPUs, or on that of its first thread if they do the
+    /// work of that thread themselves.
+    pub(super) fn home(&self, affinity: Affinity, sys: &Sys, allowed: &[usize], issuer_works: bool) -> Home {
+        let near = Near::of_cpus(&self.own, sys);
+        let home = Home::new(&near, affinity, sys, allowed);
+        match self.cpu(0) {
+            Some(first) if issuer_works && home.cpus == near.cpus => Home { cpus: vec![first], ..home },
+            Some(_) | None => home,
+        }
     }
 
     /// The CPU that a thread is to stay on.
@@ -62,10 +77,6 @@ fn run(cpus: &[usize], devices: usize, device: usize) -> &[usize] {
     &cpus[first as usize..end as usize]
 }
 
-fn plural(count: usize) -> &'static str {
-    if count == 1 { "" } else { "s" }
-}
-
 /// The number of threads and, if they stay there, their CPUs: `2 threads on CPUs 2-3`.
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,25 +84,16 @@ impl fmt::Display for Placement {
         if !self.pinned {
             return Ok(());
         }
-        let mut cpus = self.cpus.clone();
-        cpus.sort_unstable();
-        cpus.dedup();
-        write!(f, " on CPU{} ", plural(cpus.len()))?;
-        for (number, run) in cpus.chunk_by(|a, b| a + 1 == *b).enumerate() {
-            let comma = if number == 0 { "" } else { ", " };
-            match run {
-                [first, .., last] => write!(f, "{comma}{first}-{last}")?,
-                [only] => write!(f, "{comma}{only}")?,
-                [] => {}
-            }
-        }
-        Ok(())
+        let cpus = list_cpus(&self.cpus);
+        let several = cpus.contains(['-', ',']);
+        write!(f, " on CPU{} {cpus}", if several { "s" } else { "" })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Folder;
 
     fn check(cpus: &[usize], devices: usize, threads: Option<usize>, expected: &[&str]) {
         let found = Placement::of_devices(cpus, devices, threads, Affinity::Near);
@@ -133,5 +135,31 @@ mod tests {
         let found = Placement::of_devices(&[0, 1], 2, None, Affinity::None);
         assert_eq!(found[1].to_string(), "1 thread");
         assert_eq!([found[1].cpu(0), Placement::of_one(&[5], 1).cpu(0)], [None, Some(5)]);
+    }
+
+    #[test]
+    fn who_issues_stays_where_the_device_works_unless_that_is_not_wished() {
+        let folder = Folder::new("host-home");
+        for (node, cpus) in [(0, "0-3"), (1, "4-7")] {
+            let path = folder.path(&format!("devices/system/node/node{node}"));
+            std::fs::create_dir_all(&path).unwrap();
+            std::fs::write(path.join("cpulist"), cpus).unwrap();
+        }
+        let (sys, allowed) = (Sys::new(folder.path("")), [0, 1, 2, 3, 4, 5, 6, 7]);
+        let check = |affinity, issuer_works, expected: [&str; 2]| {
+            let places = Placement::of_devices(&allowed, 2, None, affinity);
+            let homes = places.iter().map(|place| place.home(affinity, &sys, &allowed, issuer_works).to_string());
+            assert_eq!(homes.collect::<Vec<_>>(), expected, "{affinity:?}");
+        };
+        let [low, high] = ["CPUs 0-3, memory of node 0", "CPUs 4-7, memory of node 1"];
+        check(Affinity::Near, false, [low, high]);
+        check(Affinity::Near, true, ["CPU 0, memory of node 0", "CPU 4, memory of node 1"]);
+        for issuer_works in [false, true] {
+            check(Affinity::Far, issuer_works, [high, low]);
+            check(Affinity::None, issuer_works, ["anywhere"; 2]);
+        }
+        // One device that has all CPUs has no far ones.
+        let home = Placement::of_one(&allowed, 8).home(Affinity::Far, &sys, &allowed, false);
+        assert_eq!((home.cpus.as_slice(), home.note.is_some()), (&allowed[..], true));
     }
 }

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use super::affinity::{Pinned, pin};
 use super::placement::Placement;
+use crate::backend::affinity::{Pinned, pin};
 use crate::backend::panic_message;
 
 /// Tries before an idle thread sleeps: some tens of microseconds.
@@ -206,8 +206,8 @@ fn attempt(work: &(dyn Fn(usize) + Sync), number: usize) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::affinity::allowed_cpus;
     use super::*;
+    use crate::backend::allowed_cpus;
 
     fn pools() -> Vec<Pool> {
         [1, 2, 3, 7].into_iter().map(pool).collect()

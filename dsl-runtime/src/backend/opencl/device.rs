@@ -19,13 +19,14 @@ use super::pinned::pinned;
 use super::program::{self, Loaded};
 use super::shared::{Platform, Seat, Wish, used};
 use crate::backend::{
-    BufferId, Device, DeviceInfo, DeviceKind, EventId, FreeMemory, KernelId, Launch, OpenClForm, Place, QueueId,
-    Staging, host, outside,
+    Affinity, BufferId, Device, DeviceInfo, DeviceKind, EventId, FreeMemory, KernelId, Launch, OpenClForm, Pinned,
+    Place, QueueId, Staging, allowed_cpus, host, outside,
 };
 use crate::clock::Span;
 use crate::error::{Error, Result};
 use crate::kernel::KernelDesc;
 use crate::layout::{Layout, Region};
+use crate::placement::{Home, Near, Sys};
 
 /// The queue for the device's own work.
 const HOUSEKEEPING: QueueId = QueueId(u32::MAX);
@@ -42,6 +43,8 @@ pub(super) struct How {
     pub(super) entry: Option<Entry>,
     /// Whether the times of commands are kept.
     pub(super) trace: bool,
+    /// Where threads that work for them stay.
+    pub(super) affinity: Affinity,
 }
 
 /// An open device.
@@ -49,6 +52,7 @@ pub(super) struct OpenClDevice {
     /// Those of its part, where the device is split.
     pub(super) facts: Facts,
     seat: Seat,
+    home: Home,
     /// The whole or the part.
     device: DeviceId,
     how: How,
@@ -134,9 +138,11 @@ impl OpenClDevice {
                 found.device
             }
         };
+        let home = home(&facts.info, how.affinity);
         let opened = Self {
             facts,
             seat,
+            home,
             device,
             how,
             queues: Mutex::default(),
@@ -299,9 +305,25 @@ fn driver(facts: &Facts, failure: Failure) -> Error {
     Error::Driver { backend: "opencl", device, call, message: failure.to_string() }
 }
 
+/// Where threads that work for a device stay. The driver of a processor places its own threads, and those that issue for it
+/// may help them: they run anywhere.
+fn home(info: &DeviceInfo, affinity: Affinity) -> Home {
+    match info.kind {
+        DeviceKind::Cpu => Home::ANYWHERE,
+        DeviceKind::Gpu => {
+            let (sys, allowed) = (Sys::default(), allowed_cpus());
+            Home::new(&Near::of(info, &sys, &allowed), affinity, &sys, &allowed)
+        }
+    }
+}
+
 impl Device for OpenClDevice {
     fn info(&self) -> &DeviceInfo {
         &self.facts.info
+    }
+
+    fn home(&self) -> &Home {
+        &self.home
     }
 
     fn summary(&self) -> String {
@@ -488,9 +510,11 @@ impl Device for OpenClDevice {
     }
 
     fn staging(&self, bytes: usize) -> Result<Arc<Staging>> {
+        // The driver may touch the memory first, or this thread.
+        let _near = Pinned::among(&self.home.cpus);
         // Nothing can't be mapped; and where the driver has no memory to its liking any other will do.
         let pinned = if bytes == 0 { None } else { pinned(&self.platform, self.device, bytes).ok() };
-        Ok(Arc::new(pinned.unwrap_or_else(|| Staging::pageable(bytes))))
+        Ok(Arc::new(pinned.unwrap_or_else(|| Staging::pageable(bytes, &self.home))))
     }
 
     fn download(&self, queue: QueueId, from: Place<'_>, to: &Arc<Staging>, at: usize) -> Result<()> {

@@ -3,11 +3,11 @@
 use std::sync::{Mutex, MutexGuard};
 
 use opencl3::device::{
-    CL_DEVICE_AVAILABLE, CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_DOUBLE_FP_CONFIG, CL_DEVICE_GLOBAL_MEM_SIZE,
-    CL_DEVICE_IL_VERSION, CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MAX_PARAMETER_SIZE,
-    CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_NAME, CL_DEVICE_SINGLE_FP_CONFIG,
-    CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_VERSION, CL_DRIVER_VERSION,
-    CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, get_device_data, get_device_ids,
+    CL_DEVICE_AVAILABLE, CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_DOUBLE_FP_CONFIG, CL_DEVICE_EXTENSIONS,
+    CL_DEVICE_GLOBAL_MEM_SIZE, CL_DEVICE_IL_VERSION, CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_MAX_MEM_ALLOC_SIZE,
+    CL_DEVICE_MAX_PARAMETER_SIZE, CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_NAME,
+    CL_DEVICE_PCI_BUS_INFO_KHR, CL_DEVICE_SINGLE_FP_CONFIG, CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU,
+    CL_DEVICE_VERSION, CL_DRIVER_VERSION, CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, get_device_data, get_device_ids,
 };
 use opencl3::error_codes::{CL_DEVICE_NOT_FOUND, CL_PLATFORM_NOT_FOUND_KHR, DLOPEN_RUNTIME_LOAD_FAILED};
 use opencl3::platform::platform::{CL_PLATFORM_NAME, CL_PLATFORM_VERSION, get_platform_data, get_platform_ids};
@@ -16,6 +16,7 @@ use super::call::{Called, DeviceId, Failure, PlatformId, named, text};
 use super::locked;
 use super::mapping::Limits;
 use crate::backend::{DeviceInfo, DeviceKind};
+use crate::placement::pci_address;
 
 /// What OpenCL says about a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -227,6 +228,7 @@ fn facts(platform: PlatformId, platform_name: &str, device: DeviceId, ordinal: u
         platform: platform_name.to_owned(),
         notes: Vec::new(),
         kind: if is_cpu { DeviceKind::Cpu } else { DeviceKind::Gpu },
+        pci: if is_cpu { None } else { pci(device) },
         fp64,
         units: device.units()?,
         memory_bytes: device_number(device, CL_DEVICE_GLOBAL_MEM_SIZE)?,
@@ -271,6 +273,21 @@ fn device_number(device: DeviceId, what: u32) -> Called<u64> {
     named("clGetDeviceInfo", get_device_data(device.0, what)).map(|bytes| number(&bytes))
 }
 
+/// The PCI address, from a device that can tell it.
+fn pci(device: DeviceId) -> Option<String> {
+    let extensions = device_text(device, CL_DEVICE_EXTENSIONS).ok()?;
+    let tells = extensions.split_whitespace().any(|name| name == "cl_khr_pci_bus_info");
+    let bytes = tells.then(|| get_device_data(device.0, CL_DEVICE_PCI_BUS_INFO_KHR).ok()).flatten()?;
+    address(&bytes)
+}
+
+/// The address in the four numbers of cl_device_pci_bus_info_khr: domain, bus, device, function.
+fn address(bytes: &[u8]) -> Option<String> {
+    let numbers: Vec<u64> = bytes.chunks_exact(4).map(number).collect();
+    let &[domain, bus, device, function] = numbers.as_slice() else { return None };
+    pci_address(&format!("{domain:x}:{bus:x}:{device:x}.{function:x}"))
+}
+
 fn number(bytes: &[u8]) -> u64 {
     let mut wide = [0; 8];
     let used = bytes.len().min(8);
@@ -313,6 +330,16 @@ mod tests {
         assert_eq!(number(&7_u32.to_ne_bytes()), 7);
         assert_eq!(number(&u64::MAX.to_ne_bytes()), u64::MAX);
         assert_eq!(number(&[]), 0);
+    }
+
+    #[test]
+    fn pci_addresses_are_four_numbers() {
+        let bytes = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<u8>>();
+        assert_eq!(address(&bytes(&[0, 0xc1, 0, 0])).as_deref(), Some("0000:c1:00.0"));
+        assert_eq!(address(&bytes(&[0x10000, 1, 31, 7])).as_deref(), Some("10000:01:1f.7"));
+        for wrong in [&[0, 0x100, 0, 0][..], &[0, 1, 32, 0], &[0, 1, 0, 8], &[0, 1, 0], &[]] {
+            assert_eq!(address(&bytes(wrong)), None, "{wrong:?}");
+        }
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl Backend for OpenCl {
             None => super::listed(self, ordinal).and_then(|info| Err(came_and_went(&info.to_string()))),
         };
         let found: Vec<_> = ordinals.iter().map(listed).collect::<Result<_>>()?;
-        let how = device::How { form, entry: None, trace: options.trace };
+        let how = device::How { form, entry: None, trace: options.trace, affinity: options.affinity };
         let devices = device::OpenClDevice::open(&found, &all, how)?;
         Ok(devices.into_iter().map(|device| Box::new(device) as Box<dyn Device>).collect())
     }

@@ -40,6 +40,7 @@ impl Backend for Reference {
             platform: String::new(),
             notes: Vec::new(),
             kind: DeviceKind::Cpu,
+            pci: None,
             fp64: true,
             units: 1,
             memory_bytes: host::total_memory(),

@@ -3,6 +3,7 @@
 mod cells;
 mod faults;
 mod orders;
+mod places;
 mod traces;
 
 use crate::backend::{Device, QueueId};

@@ -25,8 +25,8 @@ use super::mapping::Entry;
 use super::program;
 use super::{FORM_VARIABLE, OpenCl, form_of};
 use crate::backend::{
-    Backend, BufferId, Cells, Device, DeviceInfo, DeviceKind, EventId, KernelId, Launch, OpenClForm, OpenOptions,
-    Place, QueueId, host, reference,
+    Affinity, Backend, BufferId, Cells, Device, DeviceInfo, DeviceKind, EventId, KernelId, Launch, OpenClForm,
+    OpenOptions, Place, QueueId, host, reference,
 };
 use crate::error::Error;
 use crate::geometry::Box3;
@@ -155,6 +155,7 @@ pub(super) fn fictitious() -> Facts {
             platform: "none".into(),
             notes: Vec::new(),
             kind: DeviceKind::Gpu,
+            pci: None,
             fp64: true,
             units: 4,
             memory_bytes: 1 << 30,
@@ -352,11 +353,16 @@ const SIZES: [[usize; 3]; 9] =
     [[1, 1, 1], [1, 7, 13], [17, 1, 5], [31, 33, 1], [2, 3, 97], [64, 4, 3], [65, 5, 4], [63, 3, 5], [257, 37, 3]];
 
 fn open(found: &Found, all: &[Found], form: OpenClForm, entry: Option<Entry>) -> OpenClDevice {
-    let how = How { form, entry, trace: false };
+    let how = How { form, entry, trace: false, affinity: Affinity::Near };
     OpenClDevice::open(&[found], all, how).unwrap().pop().unwrap()
 }
 
 /// A device opened several times at once, for OpenCL C.
 fn open_parts(found: &Found, all: &[Found], count: usize, trace: bool) -> Vec<OpenClDevice> {
-    OpenClDevice::open(&vec![found; count], all, How { form: OpenClForm::Source, trace, entry: None }).unwrap()
+    OpenClDevice::open(
+        &vec![found; count],
+        all,
+        How { form: OpenClForm::Source, trace, entry: None, affinity: Affinity::Near },
+    )
+    .unwrap()
 }
