@@ -103,7 +103,7 @@
 //! (`#![deny(unsafe_code)]` is fine).
 
 pub use polyhalo_macros::stencil;
-pub use polyhalo_runtime::backend::{Affinity, Helpers};
+pub use polyhalo_runtime::backend::{Affinity, Helpers, Order};
 /// For the code that `#[stencil]` generates; no part of the interface.
 #[doc(hidden)]
 pub use polyhalo_runtime::facade::__private;
@@ -113,7 +113,7 @@ pub use polyhalo_runtime::{
     Exchange, Explanation, FACES, Field, FieldX, FieldXY, FieldXZ, FieldY, FieldYZ, FieldZ, Folds, HERE, Inputs,
     Interrupt, IntoArgument, IntoFaces, IntoRanges, LastCheckpoint, Max, Min, Offset, Picture, Plane, Point, Points,
     Primitive, Progress, ProgressBar, Range, ReadsBeyond, Record, Report, Result, Run, Scalar, Simulation, Source,
-    Stages, Step, Sum, Targets, VendorFunctions, Verdict, X, Y, Z,
+    Stages, Step, Sum, Targets, Traffic, VendorFunctions, Verdict, X, Y, Z,
 };
 pub use polyhalo_runtime::{backend, bandwidth, devices, geometry, kernel, placement, plan};
 

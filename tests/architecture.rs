@@ -62,7 +62,7 @@ const UNSAFE: &[&str] = &[
 ];
 
 /// The modules that compute plans.
-const PLANNING: [&str; 11] = [
+const PLANNING: [&str; 17] = [
     "geometry",
     "layout",
     "shape",
@@ -73,6 +73,12 @@ const PLANNING: [&str; 11] = [
     "plan",
     "exchange",
     "schedule",
+    "runs",
+    "demand",
+    "distribute",
+    "depend",
+    "price",
+    "traffic",
     "reduction",
 ];
 

@@ -364,22 +364,26 @@ impl Emitter<'_> {
                 let Some(&stored) = self.demands.stored[device].get(&slot.field) else { continue };
                 let owned: Runs = [self.setting.split.owned(device, shape)].into_iter().collect();
                 for planes in owned.missing_of(common(stored, written)) {
-                    let part = self.local(device, &planes_of(&shape.whole(), planes));
-                    let constant = boundary::constant(shape.ty);
-                    let action = Action::Launch {
-                        kernel: self.kernel(constant),
-                        outputs: vec![slot],
-                        fields: Vec::new(),
-                        scalars: vec![Operand::Bits(poison(shape.ty))],
-                        range: part,
-                        parity: None,
-                        shift: [0; 3],
-                        purpose: Purpose::Poison,
-                    };
-                    self.push(device, INCOMING, action);
+                    self.poison_planes(device, slot, planes);
                 }
             }
         }
+    }
+
+    fn poison_planes(&mut self, device: usize, slot: Slot, planes: Run) {
+        let shape = &self.setting.shapes[slot.field.0 as usize];
+        let part = self.local(device, &planes_of(&shape.whole(), planes));
+        let action = Action::Launch {
+            kernel: self.kernel(boundary::constant(shape.ty)),
+            outputs: vec![slot],
+            fields: Vec::new(),
+            scalars: vec![Operand::Bits(poison(shape.ty))],
+            range: part,
+            parity: None,
+            shift: [0; 3],
+            purpose: Purpose::Poison,
+        };
+        self.push(device, INCOMING, action);
     }
 
     fn kernel(&mut self, kernel: &'static KernelDesc) -> usize {

@@ -70,7 +70,7 @@ impl Exchange {
             Self::Threaded => Some(threaded),
             Self::PeerToPeer => Some(Recipe { direct: true, ..threaded }),
             Self::Neighbour => Some(Recipe { direct: true, meets: false, ..threaded }),
-            Self::Deep(steps) => Some(Recipe { direct: true, meets: false, steps, ..threaded }),
+            Self::Deep(steps) => Some(Recipe { direct: true, meets: false, overlaps: steps == 1, steps, ..threaded }),
             Self::Auto => None,
         }
     }

@@ -29,6 +29,9 @@ pub(super) fn distribute(plan: &Plan, setting: &Setting<'_>, steps: u32) -> Dist
         rows: BTreeMap::new(),
     };
     emitter.all_before(&unrolled);
+    if setting.poisons {
+        emitter.poison_all(&start);
+    }
     emitter.transfer_all(&start, OUTGOING, INCOMING);
     for (number, op) in unrolled.ops.iter().enumerate() {
         emitter.transfer_all(&demands.ahead[number], OUTGOING, INCOMING);
@@ -187,7 +190,8 @@ impl<'a> Needs<'a> {
                 for device in devices {
                     let part = self.part(device, (range.lo[2], range.hi[2]), outputs);
                     for (output, slot) in kernel.outputs.iter().zip(outputs) {
-                        let replaces = output.axes() == WHOLE && parity.is_none();
+                        // Poison would not stop at the frame.
+                        let replaces = output.axes() == WHOLE && parity.is_none() && !self.setting.poisons;
                         if replaces && self.frame_is_steady(plan, *slot, range) {
                             // What was there before doesn't matter, but for the cells that no stage updates.
                             let later = self.later[device].entry(*slot).or_default();
@@ -343,6 +347,22 @@ fn written(action: &Action) -> Vec<Slot> {
 }
 
 impl Emitter<'_> {
+    /// Makes all halo planes worthless of buffers of which some are exchanged.
+    fn poison_all(&mut self, start: &BTreeSet<Transfer>) {
+        let slots: BTreeSet<Slot> = start.iter().map(|transfer| transfer.slot).collect();
+        for slot in slots {
+            let shape = &self.setting.shapes[slot.field.0 as usize];
+            let inside = (0, shape.cells[2] as i64);
+            for device in 0..self.setting.split.parts() {
+                let Some(&stored) = self.demands.stored[device].get(&slot.field) else { continue };
+                let owned: Runs = [self.setting.split.owned(device, shape)].into_iter().collect();
+                for planes in owned.missing_of(common(stored, inside)) {
+                    self.poison_planes(device, slot, planes);
+                }
+            }
+        }
+    }
+
     fn deep_op(&mut self, op: &Op, parts: &BTreeMap<usize, Runs>, fills: &BTreeMap<usize, Runs>) {
         let each = |part: &Box3| -> Vec<(usize, Box3)> {
             let runs = parts.iter().flat_map(|(device, runs)| runs.runs().iter().map(|&run| (*device, run)));

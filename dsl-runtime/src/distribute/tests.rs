@@ -29,7 +29,8 @@ const BELOW: FieldDesc = field(&[at(0, -3), at(0, 0)]);
 const HERE: FieldDesc = field(&[at(0, 0)]);
 const ODD: FieldDesc = field(&[at(0, 0), at(1, 0), at(0, -1), at(0, 3)]);
 const VALUE: OutputDesc = OutputDesc::value(ScalarType::U64);
-const SUM: OutputDesc = OutputDesc { ty: ScalarType::U64, role: Role::Sum };
+// A sum of a wider type would have two parts.
+const SUM: OutputDesc = OutputDesc { ty: ScalarType::U32, role: Role::Sum };
 
 /// Kernels that are only their facts.
 static KERNELS: [KernelDesc; 8] = [
