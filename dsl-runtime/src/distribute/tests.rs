@@ -176,6 +176,9 @@ struct Machine<'a> {
 /// An operation of a run.
 type Instance = (usize, usize);
 
+/// What stands in a queue, with the numbers that were taken when it was issued.
+type Waiting = VecDeque<(Instance, Vec<u64>)>;
+
 impl Machine<'_> {
     fn buffer(&mut self, run: usize, device: usize, slot: Slot) -> &mut BTreeMap<Cell, u64> {
         let buffer = crate::demand::buffer_in(&self.buffers[run], slot);
@@ -295,7 +298,7 @@ impl Machine<'_> {
         };
         let mut to_issue: BTreeMap<Lane, VecDeque<Instance>> =
             lanes.iter().map(|&lane| (lane, program(lane))).collect();
-        let mut queues: BTreeMap<(usize, QueueId), VecDeque<(Instance, Vec<u64>)>> = BTreeMap::new();
+        let mut queues: BTreeMap<(usize, QueueId), Waiting> = BTreeMap::new();
         let (mut issued, mut finished) = (BTreeSet::new(), BTreeSet::new());
         let mut meetings: BTreeMap<Lane, usize> = BTreeMap::new();
         // Some threads and queues are slow for a while.

@@ -16,19 +16,19 @@ use crate::reduction;
 pub(super) struct Failure {
     /// The device and the call, if it was one.
     call: Option<(usize, &'static str)>,
-    source: Error,
+    source: Box<Error>,
 }
 
 impl From<Error> for Failure {
     fn from(source: Error) -> Self {
-        Self { call: None, source }
+        Self { call: None, source: Box::new(source) }
     }
 }
 
 impl Failure {
     /// Makes an error of a device's call known as such.
     pub(super) fn of(device: usize, call: &'static str) -> impl FnOnce(Error) -> Self {
-        move |source| Self { call: Some((device, call)), source }
+        move |source| Self { call: Some((device, call)), source: Box::new(source) }
     }
 
     /// The error with the step in which it was noticed.
@@ -40,9 +40,9 @@ impl Failure {
                 number,
                 call,
                 checkpoint: None,
-                source: Box::new(self.source),
+                source: self.source,
             },
-            None => self.source,
+            None => *self.source,
         }
     }
 }

@@ -32,14 +32,14 @@ pub(super) enum Ended {
 
 /// Why a thread has left.
 enum Left {
-    Failed(Box<Failure>),
+    Failed(Failure),
     /// Another one has failed.
     Told,
 }
 
 impl From<Failure> for Left {
     fn from(failure: Failure) -> Self {
-        Self::Failed(Box::new(failure))
+        Self::Failed(failure)
     }
 }
 
