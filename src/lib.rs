@@ -113,6 +113,7 @@ pub use polyhalo_runtime::{
     Primitive, Progress, ProgressBar, Range, Record, Report, Result, Run, Scalar, Simulation, Source, Stages, Step,
     Sum, Targets, VendorFunctions, Verdict, X, Y, Z,
 };
+pub use polyhalo_runtime::partition::Division;
 pub use polyhalo_runtime::{backend, bandwidth, devices, geometry, kernel, plan};
 
 /// What a program that defines and runs stencils needs.
