@@ -106,6 +106,7 @@ pub use polyhalo_macros::stencil;
 /// For the code that `#[stencil]` generates; no part of the interface.
 #[doc(hidden)]
 pub use polyhalo_runtime::facade::__private;
+pub use polyhalo_runtime::partition::Division;
 pub use polyhalo_runtime::{
     AnyField, Argument, Axes, Boundary, Builder, Bytes, Call, CheckpointDifference, ColourMap, Element, Error,
     Exchange, Explanation, FACES, Field, FieldX, FieldXY, FieldXZ, FieldY, FieldYZ, FieldZ, Folds, HERE, Inputs,
@@ -113,7 +114,6 @@ pub use polyhalo_runtime::{
     Primitive, Progress, ProgressBar, Range, Record, Report, Result, Run, Scalar, Simulation, Source, Stages, Step,
     Sum, Targets, VendorFunctions, Verdict, X, Y, Z,
 };
-pub use polyhalo_runtime::partition::Division;
 pub use polyhalo_runtime::{backend, bandwidth, devices, geometry, kernel, plan};
 
 /// What a program that defines and runs stencils needs.

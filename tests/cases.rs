@@ -223,5 +223,5 @@ fn a_case_that_does_not_exist_is_answered_with_those_that_do() {
     let said = fails(run(example("cases", &["himeno"])), 2);
     assert!(said.contains("no case `himeno`") && said.contains("himeno19"), "{said}");
     let said = fails(run(example("cases", &["himeno19", "--devices", "abacus"])), 2);
-    assert!(said.contains("no device answers to `abacus`"), "{said}");
+    assert!(said.contains("`abacus` asks for `abacus`"), "{said}");
 }

@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use polyhalo::Exchange;
 use polyhalo_codegen::random::{Limits, kernel};
 use polyhalo_tests::agreement::{check_host, check_opencl};
 use polyhalo_tests::soup;
-use polyhalo::Exchange;
 use polyhalo_tests::steps::check;
 use polyhalo_tests::steps::device::{self, Device, STRATEGIES};
 

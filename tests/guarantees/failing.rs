@@ -4,9 +4,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use polyhalo::backend::{
-    BufferId, Device, DeviceInfo, EventId, FreeMemory, KernelId, Launch, Place, QueueId, Staging,
-};
+use polyhalo::backend::{BufferId, Device, DeviceInfo, EventId, FreeMemory, KernelId, Launch, Place, QueueId, Staging};
 use polyhalo::kernel::KernelDesc;
 use polyhalo::{Error, Result};
 use polyhalo_runtime::clock::Span;

@@ -48,11 +48,8 @@ fn fields_are_filled_read_saved_and_loaded_over_all_devices() {
             assert!(field.read().unwrap() == array, "{what} {cells:?}");
         }
         let low = |seed: i32| move |p: Point| f64::from(number(p) + seed);
-        let along = (
-            sim.field_x("x", low(1)).unwrap(),
-            sim.field_y("y", low(2)).unwrap(),
-            sim.field_z("z", low(3)).unwrap(),
-        );
+        let along =
+            (sim.field_x("x", low(1)).unwrap(), sim.field_y("y", low(2)).unwrap(), sim.field_z("z", low(3)).unwrap());
         let planes = (
             sim.field_xy("xy", low(4)).unwrap(),
             sim.field_xz("xz", low(5)).unwrap(),

@@ -47,7 +47,9 @@ fn a_kernel_may_take_64_fields_and_scalars_beside_them_or_is_refused_by_name() {
         let step = match sim.step(|s| s.update(&sum, many(&fields, a, b, c))) {
             Ok(step) => step,
             // OpenCL promises room for 1024 bytes of arguments, and some devices have no more.
-            Err(Error::Unsupported { kernel, reason, .. }) if sim.devices().iter().any(|device| device.starts_with("opencl")) => {
+            Err(Error::Unsupported { kernel, reason, .. })
+                if sim.devices().iter().any(|device| device.starts_with("opencl")) =>
+            {
                 assert!(kernel == "many" && reason.contains("arguments take"), "{reason}");
                 continue;
             }

@@ -79,9 +79,15 @@ fn whatever_call_of_one_among_three_devices_fails_the_last_checkpoint_leads_to_t
             for number in numbers {
                 let what = format!("{call} {number} of {count} with {exchange}");
                 let path = folder.path().join(format!("{call}-{number}"));
-                let error = {
-                    let path = path.clone();
-                    in_time(&what, move || attempt(exchange, &path, &Calls::failing(call, number))).unwrap_err()
+                let calls = Calls::failing(call, number);
+                let outcome = {
+                    let (path, calls) = (path.clone(), Arc::clone(&calls));
+                    in_time(&what, move || attempt(exchange, &path, &calls))
+                };
+                let Err(error) = outcome else {
+                    // How often devices are waited for depends on how long they take.
+                    assert!(calls.counts().get(call).is_none_or(|count| *count <= number), "{what} was passed over");
+                    continue;
                 };
                 let named = matches!(error.cause(), Error::Driver { device, call: failed, .. }
                     if failed == call && device.starts_with("failing host"));
@@ -160,11 +166,15 @@ fn an_interrupted_run_on_several_devices_ends_after_a_step_and_leaves_a_checkpoi
 /// A run that gets a signal after three steps.
 fn child(folder: &Path) {
     let exchange: Exchange = std::env::var("POLYHALO_TEST_EXCHANGE").unwrap().parse().unwrap();
-    Interrupt::install().unwrap();
+    let interrupt = Interrupt::install().unwrap();
     let busy = Busy::new(hosts(3).exchange(exchange).on(CELLS)).unwrap();
     let signal = |_: Progress| {
         let status = Command::new("kill").args(["-INT", &std::process::id().to_string()]).status();
         assert!(status.is_ok_and(|status| status.success()), "there is `kill` on Unix");
+        // A second one would end the process.
+        while !interrupt.is_set() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     };
     let path = folder.join("state");
     let error = busy.sim.start(&busy.step, 1000).checkpoint(&path, 500).every(3, signal).finish().unwrap_err();

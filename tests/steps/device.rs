@@ -180,7 +180,8 @@ pub fn drawn(seed: u64, planes: usize, terms: &[String]) -> Device {
     let counts: Vec<usize> = counts.into_iter().filter(|&count| terms.is_empty() || count <= 3).collect();
     let count = random.pick(&counts);
     let others: Vec<&str> = terms.iter().map(String::as_str).collect();
-    let kinds = if others.is_empty() { vec!["host", "host", "host", "reference"] } else { [&others[..], &["host"]].concat() };
+    let kinds =
+        if others.is_empty() { vec!["host", "host", "host", "reference"] } else { [&others[..], &["host"]].concat() };
     let spec = if random.once_in(3) {
         (0..count).map(|_| random.pick(&kinds)).collect::<Vec<_>>().join("+")
     } else {
