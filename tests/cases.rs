@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use polyhalo_codegen::offline::require;
-use process::{example, fails, file, out, run, text};
+use process::{example, fails, file, out, run, several_with_opencl, strategies, text};
 use serde_json::Value;
 
 /// Those that call a function whose last bits are the vendor's.
@@ -109,23 +109,33 @@ fn differences(expected: &Value, found: &Value) -> Vec<String> {
     faults
 }
 
-/// All cases on a device against their references, and against the reference device.
+/// All cases against their references, and against the reference device.
 fn check(results: &Path) {
-    let cases = names(reference());
+    compare(results, reference(), &TRANSCENDENTAL);
+    judge(results, &names(reference()));
+}
+
+/// The bits of all cases but some against those of other results.
+fn compare(results: &Path, others: &Path, without: &[&str]) {
+    let cases = names(others);
     assert_eq!(names(results), cases);
-    for case in cases.iter().filter(|case| !TRANSCENDENTAL.contains(&case.as_str())) {
-        let (found, expected) = (results.join(case), reference().join(case));
+    for case in cases.iter().filter(|case| !without.contains(&case.as_str())) {
+        let (found, expected) = (results.join(case), others.join(case));
         assert_eq!(names(&found), names(&expected));
         for name in names(&expected) {
             let same = fs::read(found.join(&name)).expect("it was listed")
                 == fs::read(expected.join(&name)).expect("it was listed");
-            assert!(same, "{} has other bits than on the reference device", found.join(name).display());
+            assert!(same, "{} has other bits than {}", found.join(&name).display(), expected.join(&name).display());
         }
     }
+}
+
+/// Cases against their references.
+fn judge(results: &Path, cases: &[impl AsRef<str>]) {
     let Some(judge) = Judge::find() else { return };
-    for case in cases {
-        judge.check_fields(&case, &results.join(&case));
-        judge.check_scalars(&case, &results.join(&case));
+    for case in cases.iter().map(AsRef::as_ref) {
+        judge.check_fields(case, &results.join(case));
+        judge.check_scalars(case, &results.join(case));
     }
 }
 
@@ -142,6 +152,32 @@ fn one_thread_gives_the_expected_results() {
 #[test]
 fn several_threads_give_the_expected_results() {
     check(&results("host-3", &["--devices", "host", "--threads", "3"]));
+}
+
+#[test]
+fn several_devices_give_the_bits_of_one_with_every_strategy() {
+    let alone = results("host-alone", &["--devices", "host", "--threads", "2"]);
+    for count in [2, 3, 4, 7] {
+        for exchange in strategies() {
+            let devices = format!("host:{count}");
+            let found = results("host-several", &["--devices", &devices, "--threads", "1", "--exchange", &exchange]);
+            compare(&found, reference(), &TRANSCENDENTAL);
+            compare(&found, &alone, &[]);
+        }
+    }
+}
+
+#[test]
+fn several_devices_with_opencl_ones_among_them_give_the_expected_results() {
+    for (number, devices) in several_with_opencl().iter().enumerate() {
+        let strategies = strategies();
+        for turn in 0..2 {
+            let exchange = &strategies[(2 * number + turn) % strategies.len()];
+            let found = results("opencl-several", &["--devices", devices, "--exchange", exchange]);
+            compare(&found, reference(), &TRANSCENDENTAL);
+            judge(&found, &TRANSCENDENTAL);
+        }
+    }
 }
 
 /// Checks the OpenCL platform with `part` in its name.
@@ -187,5 +223,5 @@ fn a_case_that_does_not_exist_is_answered_with_those_that_do() {
     let said = fails(run(example("cases", &["himeno"])), 2);
     assert!(said.contains("no case `himeno`") && said.contains("himeno19"), "{said}");
     let said = fails(run(example("cases", &["himeno19", "--devices", "abacus"])), 2);
-    assert!(said.contains("no device answers to `abacus`"), "{said}");
+    assert!(said.contains("`abacus` asks for `abacus`"), "{said}");
 }

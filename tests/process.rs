@@ -3,6 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use polyhalo::Exchange;
+use polyhalo_codegen::offline::require;
+
 /// An example, to be run.
 pub(crate) fn example(name: &str, arguments: &[&str]) -> Command {
     let test = std::env::current_exe().expect("a test has a path");
@@ -40,4 +43,22 @@ pub(crate) fn file(program: &str, name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(program);
     std::fs::create_dir_all(&folder).expect("the target folder can be written");
     folder.join(name)
+}
+
+/// Every strategy, as an option.
+pub(crate) fn strategies() -> Vec<String> {
+    Exchange::ALL.into_iter().chain([Exchange::Deep(3)]).map(|exchange| exchange.to_string()).collect()
+}
+
+/// Several devices with OpenCL ones among them, as far as they are there.
+pub(crate) fn several_with_opencl() -> Vec<String> {
+    let there = |(tool, term): &(&str, &str)| {
+        let found = polyhalo::devices::find(term, &[]).map_err(|error| error.to_string());
+        require::available(tool, found).is_some()
+    };
+    let terms: Vec<_> = [("pocl", "opencl:portable"), ("intel", "opencl:intel")].into_iter().filter(there).collect();
+    let alike = terms.iter().map(|(_, term)| format!("{term}:2"));
+    let beside = terms.iter().map(|(_, term)| format!("host:2+{term}:1"));
+    let mixed = (terms.len() > 1).then(|| terms.iter().map(|(_, term)| *term).collect::<Vec<_>>().join("+"));
+    alike.chain(beside).chain(mixed).collect()
 }

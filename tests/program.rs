@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use polyhalo_codegen::offline::require;
-use process::{example, fails, out, run, text};
+use process::{example, fails, out, run, several_with_opencl, strategies, text};
 use serde_json::Value;
 
 fn heat(arguments: &[&str]) -> Output {
@@ -116,27 +116,51 @@ const EXAMPLES: [(&str, bool); 9] = [
     ("poisson", false),
 ];
 
-/// Every example on a small grid against the reference.
-fn verify_examples(devices: &str) {
-    for (name, is_transcendental) in EXAMPLES {
-        let run = json(name, &["--n", "19,11,14", "--steps", "3", "--devices", devices, "--verify"]);
-        assert_eq!(run["steps"], Value::from(3), "{name}: {run}");
-        assert!(run["points"].as_u64().is_some_and(|points| points > 0), "{name}: {run}");
-        assert_eq!(run["within_tolerance"], Value::from(true), "{name}: {run}");
-        assert!(is_transcendental || run["bits_equal"] == true, "{name}: {run}");
-    }
+/// An example on a small grid against the reference; its number in the list.
+fn verify_example(number: usize, devices: &str, exchange: &str) {
+    let (name, is_transcendental) = EXAMPLES[number];
+    let arguments = ["--n", "19,11,14", "--steps", "3", "--devices", devices, "--exchange", exchange, "--verify"];
+    let run = json(name, &arguments);
+    assert_eq!(run["steps"], Value::from(3), "{name}: {run}");
+    assert!(run["points"].as_u64().is_some_and(|points| points > 0), "{name}: {run}");
+    assert_eq!(run["within_tolerance"], Value::from(true), "{name}: {run}");
+    assert!(is_transcendental || run["bits_equal"] == true, "{name}: {run}");
 }
 
 #[test]
 fn every_example_verifies_itself_on_the_host() {
-    verify_examples("host");
+    (0..EXAMPLES.len()).for_each(|number| verify_example(number, "host", "auto"));
 }
 
 #[test]
 fn every_example_verifies_itself_on_pocl() {
     let found = polyhalo::devices::find("opencl:pocl", &[]).map_err(|error| error.to_string());
     if require::available("pocl", found).is_some() {
-        verify_examples("opencl:pocl");
+        (0..EXAMPLES.len()).for_each(|number| verify_example(number, "opencl:pocl", "auto"));
+    }
+}
+
+#[test]
+fn every_example_verifies_itself_on_several_devices_with_every_strategy() {
+    for number in 0..EXAMPLES.len() {
+        // Another number of devices for each strategy, and another combination for each example.
+        let counts = [2, 3, 4, 7].into_iter().cycle().skip(number);
+        for (exchange, count) in strategies().iter().zip(counts) {
+            verify_example(number, &format!("host:{count}"), exchange);
+        }
+    }
+}
+
+#[test]
+fn every_example_verifies_itself_on_several_devices_with_opencl_ones_among_them() {
+    let sets = several_with_opencl();
+    for number in 0..EXAMPLES.len() {
+        let strategies = strategies();
+        // Two of the sets for each example, as some vendors take long to build kernels.
+        for turn in 0..sets.len().min(2) {
+            let devices = &sets[(2 * number + turn) % sets.len()];
+            verify_example(number, devices, &strategies[(number + turn) % strategies.len()]);
+        }
     }
 }
 
@@ -210,9 +234,10 @@ fn bad_input_is_one_paragraph_and_exit_code_2() {
         assert!(!said.contains("panicked"), "{said}");
     };
     few(&["--n", "2", "--devices", "host"], &["`heat` reads `u` over 3 cells along X", "the grid has 2"]);
-    few(&["--n", "8", "--devices", "abacus"], &["`abacus`", "host", "reference"]);
+    few(&["--n", "8", "--devices", "abacus"], &["`abacus` asks for `abacus`", "host", "reference"]);
     few(&["--n", "8", "--devices", "opencl:nobody"], &["`nobody`", "opencl"]);
-    few(&["--n", "8", "--devices", "host:9"], &["9 devices", "8"]);
+    few(&["--n", "8", "--devices", "host:9"], &["9 devices", "8 planes along Z"]);
+    few(&["--n", "8", "--devices", "host:2", "--exchange", "deep:0"], &["`deep:0`", "synchronous", "deep"]);
     few(&["--n", "8", "--devices", "cuda"], &["cuda"]);
     few(&["--n", "8", "--devices", "host", "--exchange", "pigeon"], &["`pigeon`", "synchronous", "peer-to-peer"]);
     few(&["--n", "8", "--devices", "host", "--affinity", "here"], &["affinity `here`", "near, far, none"]);

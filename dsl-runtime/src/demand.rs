@@ -114,6 +114,12 @@ pub fn demands(plan: &Plan, shapes: &[Shape], split: &Split) -> Demands {
     }
     for _ in 0..=period(&plan.rotation) {
         for number in 0..plan.ops.len() {
+            // All boxes of a stage read what was there before it, also where they are written in place.
+            if number == 0 || !are_one_stage(&plan.ops[number - 1], &plan.ops[number]) {
+                let first = &plan.ops[number];
+                let stage = plan.ops[number..].iter().take_while(|op| are_one_stage(first, op));
+                stage.for_each(|op| analysis.read(op));
+            }
             analysis.follow(&plan.ops[number], Place::Step(number));
         }
         rotate(&mut analysis.buffers, &plan.rotation);
@@ -162,23 +168,40 @@ struct Filling {
     copied: bool,
 }
 
+/// Whether two operations are launches of one stage over different boxes.
+fn are_one_stage(one: &Op, other: &Op) -> bool {
+    let stage = |op: &Op| match &op.action {
+        Action::Launch { kernel, fields, scalars, parity, purpose: Purpose::Update, .. } => {
+            Some((*kernel, fields.clone(), scalars.clone(), *parity))
+        }
+        _ => None,
+    };
+    stage(one).is_some_and(|one| Some(one) == stage(other))
+}
+
 impl Analysis<'_> {
+    /// What a launch of an update reads.
+    fn read(&mut self, op: &Op) {
+        let Action::Launch { kernel, fields, range, purpose: Purpose::Update, .. } = &op.action else { return };
+        let kernel = self.plan.kernels[*kernel];
+        for device in 0..self.split.parts() {
+            let own = self.split.part(device, range);
+            if own.is_empty() {
+                continue;
+            }
+            for (parameter, slot) in kernel.fields.iter().zip(fields) {
+                let read = parameter.footprint(&own);
+                if parameter.axes[2] {
+                    self.demand(device, *slot, (read.lo[2], read.hi[2]));
+                }
+            }
+        }
+    }
+
+    /// What an operation fills or writes.
     fn follow(&mut self, op: &Op, place: Place) {
         match &op.action {
-            Action::Launch { kernel, outputs, fields, range, purpose: Purpose::Update, .. } => {
-                let kernel = self.plan.kernels[*kernel];
-                for device in 0..self.split.parts() {
-                    let own = self.split.part(device, range);
-                    if own.is_empty() {
-                        continue;
-                    }
-                    for (parameter, slot) in kernel.fields.iter().zip(fields) {
-                        let read = parameter.footprint(&own);
-                        if parameter.axes[2] {
-                            self.demand(device, *slot, (read.lo[2], read.hi[2]));
-                        }
-                    }
-                }
+            Action::Launch { outputs, range, purpose: Purpose::Update, .. } => {
                 outputs.iter().for_each(|slot| self.write(*slot, (range.lo[2], range.hi[2]), place));
             }
             Action::Launch { kernel, outputs, range, shift, purpose: Purpose::Boundary, .. } => {

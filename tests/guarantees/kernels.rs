@@ -131,3 +131,67 @@ pub fn kept(u: &Field<f64>) -> f64 {
 pub fn mirrored(u: &Field<i32>) -> i32 {
     u[-X]
 }
+
+/// One more at each point, in place, of any whole number.
+#[stencil]
+pub fn counted(u: &Field<i64>) -> i64 {
+    u[HERE] + 1
+}
+
+/// The point itself, and beside it.
+#[stencil]
+pub fn own(u: &Field<i64>) -> (i64, i64) {
+    (u[HERE], u[X - Y])
+}
+
+/// All cells up to R below, straight and aslant, as the digits of a number.
+#[stencil(R = 1 | 2 | 3 | 4)]
+pub fn below<const R: usize>(u: &Field<i64>) -> (i64, i64) {
+    let mut straight = 0;
+    let mut aslant = 0;
+    for r in 1..=R as i32 {
+        straight = straight * 4096 + u[-r * Z];
+        aslant = aslant * 4096 + u[X - Y - r * Z];
+    }
+    (straight, aslant)
+}
+
+/// All cells up to R above.
+#[stencil(R = 1 | 2 | 3 | 4)]
+pub fn above<const R: usize>(u: &Field<i64>) -> (i64, i64) {
+    let mut straight = 0;
+    let mut aslant = 0;
+    for r in 1..=R as i32 {
+        straight = straight * 4096 + u[r * Z];
+        aslant = aslant * 4096 + u[X - Y + r * Z];
+    }
+    (straight, aslant)
+}
+
+/// All cells up to R on both sides.
+#[stencil(R = 1 | 2 | 3 | 4)]
+pub fn around<const R: usize>(u: &Field<i64>) -> (i64, i64, i64, i64) {
+    let mut down = 0;
+    let mut down_aslant = 0;
+    let mut up = 0;
+    let mut up_aslant = 0;
+    for r in 1..=R as i32 {
+        down = down * 4096 + u[-r * Z];
+        down_aslant = down_aslant * 4096 + u[X - Y - r * Z];
+        up = up * 4096 + u[r * Z];
+        up_aslant = up_aslant * 4096 + u[X - Y + r * Z];
+    }
+    (down, down_aslant, up, up_aslant)
+}
+
+/// Reads only what never changes, at a distance, and the point.
+#[stencil]
+pub fn driven(u: &Field<f64>, k: &Field<f64>) -> f64 {
+    0.5 * u[HERE] + 0.25 * k[Z] - 0.125 * k[-2 * Z]
+}
+
+/// The seven points around, each with a weight of its own.
+#[stencil]
+pub fn seven(u: &Field<f64>) -> f64 {
+    0.25 * u[HERE] + 0.125 * (u[X] - u[-X]) + 0.0625 * (u[Y] + u[-Y]) + 0.25 * u[Z] - 0.125 * u[-Z]
+}

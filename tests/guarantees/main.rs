@@ -3,27 +3,44 @@
 #![allow(clippy::unit_arg, reason = "kernels say what the test needs")]
 
 mod arithmetic;
+mod busy;
 mod corners;
 mod errors;
+mod exchange;
+mod failing;
+mod figures;
+mod files;
 mod halos;
 mod kernels;
 mod launches;
+mod lost;
+mod orders;
 mod points;
 mod races;
 mod reductions;
 
-use polyhalo::Simulation;
-use polyhalo_tests::steps::check::{Device, devices, opencl};
+use std::sync::OnceLock;
 
-/// The devices that are always there and those of OpenCL.
-fn all_devices() -> Vec<Device> {
-    let platforms = [("pocl", "portable"), ("intel", "intel")];
-    devices().into_iter().chain(platforms.into_iter().filter_map(|(tool, part)| opencl(tool, part))).collect()
+use polyhalo::Simulation;
+use polyhalo_tests::steps::device::{Device, PLATFORMS, devices, opencl, several, several_with_opencl};
+
+/// All devices alone, and several together in every way.
+fn all_devices() -> &'static [Device] {
+    static DEVICES: OnceLock<Vec<Device>> = OnceLock::new();
+    DEVICES.get_or_init(|| {
+        let alone = devices().into_iter().chain(PLATFORMS.iter().filter_map(|(tool, part)| opencl(tool, part)));
+        alone.chain(several()).chain(several_with_opencl()).collect()
+    })
 }
 
-/// A simulation on every device.
+/// Those of them that find a plane each in a grid.
+fn devices_for(cells: [usize; 3]) -> impl Iterator<Item = &'static Device> {
+    all_devices().iter().filter(move |device| device.fits(cells))
+}
+
+/// A simulation on all of them.
 fn everywhere(cells: [usize; 3]) -> Vec<Simulation> {
-    all_devices().iter().map(|device| device.on(cells)).collect()
+    devices_for(cells).map(|device| device.on(cells)).collect()
 }
 
 /// A simulation where what is tested doesn't depend on the device.

@@ -2,78 +2,53 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use polyhalo::{Builder, Simulation};
-use polyhalo_codegen::offline::require;
+use polyhalo::Error;
 
+use super::device::{Device, drawn};
 use super::live::{Snapshot, play};
 use super::model::Model;
 use super::random::story;
 use super::story::{Act, Stage, Story};
 
-/// A kind of device and how it is asked for.
-#[derive(Clone, Debug)]
-pub struct Device {
-    /// What it is called.
-    pub name: String,
-    spec: String,
-    threads: Option<usize>,
-}
-
-impl Device {
-    fn builder(&self, cells: [usize; 3]) -> Builder {
-        let builder = Simulation::on(cells).devices(&self.spec);
-        self.threads.map_or(builder.clone(), |threads| builder.threads(threads))
-    }
-
-    /// A simulation on it.
-    ///
-    /// # Panics
-    /// When the device can't be opened.
-    pub fn on(&self, cells: [usize; 3]) -> Simulation {
-        self.builder(cells).measure_bandwidth(false).build().unwrap_or_else(|error| panic!("{}: {error}", self.name))
-    }
-}
-
-/// The devices that are always there.
-pub fn devices() -> Vec<Device> {
-    let host =
-        |threads| Device { name: format!("{threads} host threads"), spec: "host".into(), threads: Some(threads) };
-    let reference = Device { name: "reference".into(), spec: "reference".into(), threads: None };
-    vec![reference, host(1), host(2), host(5)]
-}
-
-/// An OpenCL platform with a part of its name, if it is there; `tool` is what `POLYHALO_REQUIRE` calls it.
-pub fn opencl(tool: &str, part: &str) -> Option<Device> {
-    let spec = format!("opencl:{part}");
-    let found = polyhalo::devices::find(&spec, &[]).map_err(|error| error.to_string());
-    require::available(tool, found)?;
-    Some(Device { name: tool.into(), spec, threads: None })
-}
-
-/// A device by its specification.
-pub fn device(spec: &str) -> Device {
-    Device { name: spec.into(), spec: spec.into(), threads: None }
-}
-
 /// Runs the story of a seed on devices.
 ///
 /// # Panics
-/// When one doesn't give what the model says: with the seed and the smallest part of the story that shows it.
+/// When some don't give what the model says: with the seed and the smallest part of the story that shows it.
 pub fn check(seed: u64, devices: &[Device]) {
     let story = story(seed);
     for device in devices {
-        if let Some(wrong) = failure(&story, device) {
-            let smaller = shrunk(&story, device);
-            let now = failure(&smaller, device).unwrap_or_default();
-            panic!("seed {seed} on {}: {wrong}\na part of it: {now}\n{smaller}", device.name);
-        }
+        compare(seed, &story, [device, device]);
     }
 }
 
-/// What goes wrong with a story on a device.
-fn failure(story: &Story, device: &Device) -> Option<String> {
+/// Runs the story of a seed on devices drawn for it, of these terms and the host; where it restarts from a checkpoint, on
+/// others.
+///
+/// # Panics
+/// As [`check`] does.
+pub fn check_drawn(seed: u64, terms: &[String]) {
+    let story = story(seed);
+    let devices = [0, 1].map(|turn| drawn(seed.wrapping_mul(2).wrapping_add(turn), story.cells[2], terms));
+    compare(seed, &story, devices.each_ref());
+}
+
+fn compare(seed: u64, story: &Story, devices: [&Device; 2]) {
+    if let Some(wrong) = failure(story, devices) {
+        let smaller = shrunk(story, devices);
+        let now = failure(&smaller, devices).unwrap_or_default();
+        let [device, other] = devices;
+        panic!("seed {seed} on {device}, restarts on {other}: {wrong}\na part of it: {now}\n{smaller}");
+    }
+}
+
+/// What goes wrong with a story on devices.
+fn failure(story: &Story, devices: [&Device; 2]) -> Option<String> {
+    if devices.iter().any(|device| !device.fits(story.cells)) {
+        return accepted(story, devices[0]);
+    }
     let expected = catch(|| expected(story)).expect("the model knows every story");
-    let found = match catch(|| play(story, &device.builder(story.cells))) {
+    let builders = devices.map(|device| device.builder(story.cells));
+    let found = match catch(|| play(story, &builders)) {
         Err(panic) => return Some(format!("panic: {panic}")),
         Ok(Err(error)) => return Some(error),
         Ok(Ok(found)) => found,
@@ -81,6 +56,19 @@ fn failure(story: &Story, device: &Device) -> Option<String> {
     (expected.iter().zip(&found)).find_map(|((act, expected), found)| {
         difference(story, expected, found).map(|wrong| format!("after act {act}: {wrong}"))
     })
+}
+
+/// What is wrong if more devices than there are planes aren't refused.
+fn accepted(story: &Story, device: &Device) -> Option<String> {
+    match device.builder(story.cells).build() {
+        Err(Error::MoreDevicesThanPlanes { axis: "Z", cells, devices })
+            if cells == story.cells[2] && devices == device.count() =>
+        {
+            None
+        }
+        Err(error) => Some(format!("another error than that there are too few planes: {error}")),
+        Ok(_) => Some("there are too few planes, but that is accepted".into()),
+    }
 }
 
 fn catch<T>(act: impl FnOnce() -> T) -> Result<T, String> {
@@ -126,9 +114,9 @@ fn difference(story: &Story, expected: &Snapshot, found: &Snapshot) -> Option<St
 }
 
 /// The story without what its failure doesn't need.
-fn shrunk(story: &Story, device: &Device) -> Story {
+fn shrunk(story: &Story, devices: [&Device; 2]) -> Story {
     let mut smaller = story.clone();
-    let fails = |story: &Story| catch(|| expected(story)).is_ok() && failure(story, device).is_some();
+    let fails = |story: &Story| catch(|| expected(story)).is_ok() && failure(story, devices).is_some();
     loop {
         let mut changed = false;
         for act in 0..smaller.acts.len() {

@@ -145,7 +145,7 @@ impl Live {
 
     /// The simulation of a story before anything is done.
     pub fn new(story: &Story, device: &Builder) -> Result<Self, Error> {
-        let simulation = device.clone().measure_bandwidth(false).build()?;
+        let simulation = device.clone().build()?;
         let mut fields = Vec::new();
         for (number, spec) in story.fields.iter().enumerate() {
             fields.push(field(&simulation, &format!("f{number}"), spec)?);
@@ -415,13 +415,14 @@ impl RangeSpec {
     }
 }
 
-/// What a device makes of a story: all values after each run and each restart.
-pub fn play(story: &Story, device: &Builder) -> Result<Vec<Snapshot>, String> {
+/// What devices make of a story: all values after each run and each restart. A restart elsewhere is one on the other devices.
+pub fn play(story: &Story, devices: &[Builder; 2]) -> Result<Vec<Snapshot>, String> {
     let told = |number: usize| move |error: Error| format!("act {number}: {error}");
     let folder = Folder::new().map_err(|error| error.to_string())?;
     let path: PathBuf = folder.path().join("checkpoint");
-    let device = device.clone();
-    let mut live = Live::new(story, &device).map_err(told(0))?;
+    let mut devices = devices.iter().cycle();
+    let mut next = || devices.next().expect("there are two");
+    let mut live = Live::new(story, next()).map_err(told(0))?;
     let mut snapshots = Vec::new();
     for (number, act) in story.acts.iter().enumerate() {
         let told = told(number);
@@ -429,7 +430,7 @@ pub fn play(story: &Story, device: &Builder) -> Result<Vec<Snapshot>, String> {
             Act::Checkpoint => live.simulation.checkpoint(&path).map_err(told)?,
             Act::Restore { elsewhere } => {
                 if *elsewhere {
-                    live = Live::new(story, &device).map_err(told)?;
+                    live = Live::new(story, next()).map_err(told)?;
                     for act in &story.acts[..number] {
                         if matches!(act, Act::Make(_) | Act::Refuse(..) | Act::Boundary { .. }) {
                             live.act(story, act).map_err(told)?;
