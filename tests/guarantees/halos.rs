@@ -45,7 +45,7 @@ fn points_that_would_read_beyond_a_face_are_refused_with_field_axis_and_cells() 
         other => panic!("{other}"),
     };
     assert_eq!(refused(&u, Range::all()), ("pressure".into(), "X", "low", 5, 1));
-    assert_eq!(refused(&u, Range::all().x(1..-1).y(1..-1).z(1..)), ("pressure".into(), "Z", "high", 3, 1));
+    assert_eq!(refused(&u, Range::all().x(1..END - 1).y(1..END - 1).z(1..)), ("pressure".into(), "Z", "high", 3, 1));
     u.boundary(FACES, Boundary::Even).unwrap();
     let far_reads = sim.step(|s| s.update(&u, star::<f64, 8>(&u, 0.1)));
     let message = far_reads.unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! 11. Nothing is lost: after a failed device or an interrupt the last checkpoint is whole, and any number of devices goes on
+//! Line 11. Nothing is lost: after a failed device or an interrupt the last checkpoint is whole, and any number of devices goes on
 //! from it.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! 1. Same bits, however devices and their queues come to do their work: what must be done before something else is so in
+//! Line 1. Same bits, however devices and their queues come to do their work: what must be done before something else is so in
 //! every order, not only in those that happen.
 
 use polyhalo::backend::Order;
