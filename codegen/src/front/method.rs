@@ -34,7 +34,7 @@ impl Front {
         let mut operands = vec![&*call.receiver];
         operands.extend(call.args.iter());
         let arguments = self.eval_all(operands.iter().copied());
-        let earlier = std::mem::replace(&mut self.argument_places, Vec::new());
+        let earlier = std::mem::take(&mut self.argument_places);
         self.argument_places = operands.iter().map(|operand| operand.to_token_stream()).collect();
         let value = self.method_of(&name, arguments, call, &call.method);
         self.argument_places = earlier;
