@@ -48,7 +48,11 @@ fn plain_parameters(function: &mut ItemFn) {
     for input in &mut function.sig.inputs {
         let FnArg::Typed(input) = input else { continue };
         match &mut *input.pat {
-            Pat::Ident(name) if names.insert(name.ident.unraw().to_string()) => {
+            // `X` would be the constant, not a name.
+            Pat::Ident(name)
+                if !["X", "Y", "Z", "HERE"].iter().any(|offset| name.ident == offset)
+                    && names.insert(name.ident.unraw().to_string()) =>
+            {
                 (name.by_ref, name.mutability, name.subpat) = (None, None, None);
             }
             other => *other = parse_quote!(_),
