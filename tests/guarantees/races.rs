@@ -67,3 +67,29 @@ fn colours_in_place_equal_colours_apart() {
         assert!(results.iter().all(|result| result == &results[0]), "{cells:?}");
     }
 }
+
+#[test]
+fn boxes_of_a_stage_in_place_read_the_ghost_cells_that_were_there_before_it() {
+    for cells in [[1, 1, 3], [4, 3, 5], [3, 2, 7]] {
+        let results = everywhere(cells).into_iter().map(|sim| {
+            let value = |p: Point| f64::from((p.i * 7 + p.j * 13 + p.k * 29) % 17) - 8.0;
+            let u = sim.field_from("u", value).unwrap();
+            u.boundary([X, -X], Boundary::Clamp).unwrap();
+            u.boundary([Y, -Y], Boundary::Constant(3.0)).unwrap();
+            u.boundary([Z, -Z], Boundary::Odd).unwrap();
+            // The shell comes in boxes: the lowest and the highest planes first, then what lies between them.
+            let step = sim.step(|s| {
+                s.update(
+                    &u,
+                    other_colour(&u, &u).over(Range::shell(1).into_iter().map(Range::black).collect::<Vec<_>>()),
+                )
+            });
+            sim.run(&step.unwrap(), 3).unwrap();
+            (u.read().unwrap(), format!("{sim:?}"))
+        });
+        let results: Vec<_> = results.collect();
+        for (found, sim) in &results {
+            assert!(*found == results[0].0, "{cells:?} {sim}");
+        }
+    }
+}
