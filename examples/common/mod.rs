@@ -45,6 +45,9 @@ pub(crate) struct Devices {
     /// The CPUs of the threads that work for a device: near it, far from it (to compare), or none in particular.
     #[arg(long, value_name = "WHERE", default_value = "near")]
     affinity: String,
+    /// Make halo cells worthless before they are exchanged, and look for such values after every step.
+    #[arg(long)]
+    paranoid: bool,
 }
 
 impl Devices {
@@ -58,13 +61,14 @@ impl Devices {
             split: "even".into(),
             helpers: auto(),
             affinity: "near".into(),
+            paranoid: false,
         }
     }
 
     /// A simulation on these devices. What is to be said about where their threads run goes to standard error.
     pub(crate) fn build(&self, builder: Builder) -> Result<Simulation> {
         let builder = builder.devices(&self.devices).exchange(self.exchange.parse()?).division(self.split.parse()?);
-        let builder = builder.helpers(self.helpers.parse()?).affinity(self.affinity.parse()?);
+        let builder = builder.helpers(self.helpers.parse()?).affinity(self.affinity.parse()?).paranoid(self.paranoid);
         let builder = if let Some(threads) = self.threads { builder.threads(threads) } else { builder };
         let sim = builder.build()?;
         for (device, home) in sim.devices().iter().zip(sim.placement()) {
