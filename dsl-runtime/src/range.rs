@@ -268,11 +268,11 @@ impl Range {
 
 /// A span as it is written in Rust.
 fn written(lo: i64, hi: i64) -> String {
-    let index = |n: i64| match n - END {
-        _ if n < FROM_END => n.to_string(),
-        0 => "END".into(),
-        beyond @ 1.. => format!("END + {beyond}"),
-        before => format!("END - {}", -before),
+    let index = |n: i64| match n {
+        ..FROM_END => n.to_string(),
+        END => "END".into(),
+        FROM_END..END => format!("END - {}", END - n),
+        _ => format!("END + {}", n - END),
     };
     match (lo, hi) {
         (0, hi) => format!("..{}", index(hi)),

@@ -47,9 +47,6 @@ struct Options {
     name: String,
     #[command(flatten)]
     devices: Devices,
-    /// How halos travel between devices: synchronous, streamed, threaded, peer-to-peer, neighbour, deep:STEPS or auto.
-    #[arg(long, value_name = "NAME", default_value_t)]
-    exchange: Exchange,
     /// The folder for the results; it is made if need be.
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
@@ -95,7 +92,7 @@ impl Outcome {
 impl Options {
     /// A simulation on the grid of a case: `[i, j, k]` are its cells along Z, Y and X.
     fn simulation(&self, [i, j, k]: [usize; 3]) -> Result<Simulation> {
-        self.devices.build(Simulation::on([k, j, i]).exchange(self.exchange).measure_bandwidth(false))
+        self.devices.build(Simulation::on([k, j, i]).measure_bandwidth(false))
     }
 
     /// Whether there is such a case.

@@ -4,70 +4,70 @@
 //
 // Arguments:
 //   out             f32 result
-//   u_0             f32 field, read at 1 points within x 0..1
-//   u_1             f32 field, read at 1 points within x 0..1
-//   u_2             f32 field, read at 1 points within x 0..1
-//   u_3             f32 field, read at 1 points within x 0..1
-//   u_4             f32 field, read at 1 points within x 0..1
-//   u_5             f32 field, read at 1 points within x 0..1
-//   u_6             f32 field, read at 1 points within x 0..1
-//   u_7             f32 field, read at 1 points within x 0..1
-//   u_8             f32 field, read at 1 points within x 0..1
-//   u_9             f32 field, read at 1 points within x 0..1
-//   u_10            f32 field, read at 1 points within x 0..1
-//   u_11            f32 field, read at 1 points within x 0..1
-//   u_12            f32 field, read at 1 points within x 0..1
-//   u_13            f32 field, read at 1 points within x 0..1
-//   u_14            f32 field, read at 1 points within x 0..1
-//   u_15            f32 field, read at 1 points within x 0..1
-//   u_16            f32 field, read at 1 points within x 0..1
-//   u_17            f32 field, read at 1 points within x 0..1
-//   u_18            f32 field, read at 1 points within x 0..1
-//   u_19            f32 field, read at 1 points within x 0..1
-//   u_20            f32 field, read at 1 points within x 0..1
-//   u_21            f32 field, read at 1 points within x 0..1
-//   u_22            f32 field, read at 1 points within x 0..1
-//   u_23            f32 field, read at 1 points within x 0..1
-//   u_24            f32 field, read at 1 points within x 0..1
-//   u_25            f32 field, read at 1 points within x 0..1
-//   u_26            f32 field, read at 1 points within x 0..1
-//   u_27            f32 field, read at 1 points within x 0..1
-//   u_28            f32 field, read at 1 points within x 0..1
-//   u_29            f32 field, read at 1 points within x 0..1
-//   u_30            f32 field, read at 1 points within x 0..1
-//   u_31            f32 field, read at 1 points within x 0..1
-//   u_32            f32 field, read at 1 points within x 0..1
-//   u_33            f32 field, read at 1 points within x 0..1
-//   u_34            f32 field, read at 1 points within x 0..1
-//   u_35            f32 field, read at 1 points within x 0..1
-//   u_36            f32 field, read at 1 points within x 0..1
-//   u_37            f32 field, read at 1 points within x 0..1
-//   u_38            f32 field, read at 1 points within x 0..1
-//   u_39            f32 field, read at 1 points within x 0..1
-//   u_40            f32 field, read at 1 points within x 0..1
-//   u_41            f32 field, read at 1 points within x 0..1
-//   u_42            f32 field, read at 1 points within x 0..1
-//   u_43            f32 field, read at 1 points within x 0..1
-//   u_44            f32 field, read at 1 points within x 0..1
-//   u_45            f32 field, read at 1 points within x 0..1
-//   u_46            f32 field, read at 1 points within x 0..1
-//   u_47            f32 field, read at 1 points within x 0..1
-//   u_48            f32 field, read at 1 points within x 0..1
-//   u_49            f32 field, read at 1 points within x 0..1
-//   u_50            f32 field, read at 1 points within x 0..1
-//   u_51            f32 field, read at 1 points within x 0..1
-//   u_52            f32 field, read at 1 points within x 0..1
-//   u_53            f32 field, read at 1 points within x 0..1
-//   u_54            f32 field, read at 1 points within x 0..1
-//   u_55            f32 field, read at 1 points within x 0..1
-//   u_56            f32 field, read at 1 points within x 0..1
-//   u_57            f32 field, read at 1 points within x 0..1
-//   u_58            f32 field, read at 1 points within x 0..1
-//   u_59            f32 field, read at 1 points within x 0..1
-//   u_60            f32 field, read at 1 points within x 0..1
-//   u_61            f32 field, read at 1 points within x 0..1
-//   u_62            f32 field, read at 1 points within x 0..1
-//   u_63            f32 field, read at 1 points within x 0..1
+//   u_0             f32 field, read at 1 points within x 0..1 (`u[0]` in the source)
+//   u_1             f32 field, read at 1 points within x 0..1 (`u[1]` in the source)
+//   u_2             f32 field, read at 1 points within x 0..1 (`u[2]` in the source)
+//   u_3             f32 field, read at 1 points within x 0..1 (`u[3]` in the source)
+//   u_4             f32 field, read at 1 points within x 0..1 (`u[4]` in the source)
+//   u_5             f32 field, read at 1 points within x 0..1 (`u[5]` in the source)
+//   u_6             f32 field, read at 1 points within x 0..1 (`u[6]` in the source)
+//   u_7             f32 field, read at 1 points within x 0..1 (`u[7]` in the source)
+//   u_8             f32 field, read at 1 points within x 0..1 (`u[8]` in the source)
+//   u_9             f32 field, read at 1 points within x 0..1 (`u[9]` in the source)
+//   u_10            f32 field, read at 1 points within x 0..1 (`u[10]` in the source)
+//   u_11            f32 field, read at 1 points within x 0..1 (`u[11]` in the source)
+//   u_12            f32 field, read at 1 points within x 0..1 (`u[12]` in the source)
+//   u_13            f32 field, read at 1 points within x 0..1 (`u[13]` in the source)
+//   u_14            f32 field, read at 1 points within x 0..1 (`u[14]` in the source)
+//   u_15            f32 field, read at 1 points within x 0..1 (`u[15]` in the source)
+//   u_16            f32 field, read at 1 points within x 0..1 (`u[16]` in the source)
+//   u_17            f32 field, read at 1 points within x 0..1 (`u[17]` in the source)
+//   u_18            f32 field, read at 1 points within x 0..1 (`u[18]` in the source)
+//   u_19            f32 field, read at 1 points within x 0..1 (`u[19]` in the source)
+//   u_20            f32 field, read at 1 points within x 0..1 (`u[20]` in the source)
+//   u_21            f32 field, read at 1 points within x 0..1 (`u[21]` in the source)
+//   u_22            f32 field, read at 1 points within x 0..1 (`u[22]` in the source)
+//   u_23            f32 field, read at 1 points within x 0..1 (`u[23]` in the source)
+//   u_24            f32 field, read at 1 points within x 0..1 (`u[24]` in the source)
+//   u_25            f32 field, read at 1 points within x 0..1 (`u[25]` in the source)
+//   u_26            f32 field, read at 1 points within x 0..1 (`u[26]` in the source)
+//   u_27            f32 field, read at 1 points within x 0..1 (`u[27]` in the source)
+//   u_28            f32 field, read at 1 points within x 0..1 (`u[28]` in the source)
+//   u_29            f32 field, read at 1 points within x 0..1 (`u[29]` in the source)
+//   u_30            f32 field, read at 1 points within x 0..1 (`u[30]` in the source)
+//   u_31            f32 field, read at 1 points within x 0..1 (`u[31]` in the source)
+//   u_32            f32 field, read at 1 points within x 0..1 (`u[32]` in the source)
+//   u_33            f32 field, read at 1 points within x 0..1 (`u[33]` in the source)
+//   u_34            f32 field, read at 1 points within x 0..1 (`u[34]` in the source)
+//   u_35            f32 field, read at 1 points within x 0..1 (`u[35]` in the source)
+//   u_36            f32 field, read at 1 points within x 0..1 (`u[36]` in the source)
+//   u_37            f32 field, read at 1 points within x 0..1 (`u[37]` in the source)
+//   u_38            f32 field, read at 1 points within x 0..1 (`u[38]` in the source)
+//   u_39            f32 field, read at 1 points within x 0..1 (`u[39]` in the source)
+//   u_40            f32 field, read at 1 points within x 0..1 (`u[40]` in the source)
+//   u_41            f32 field, read at 1 points within x 0..1 (`u[41]` in the source)
+//   u_42            f32 field, read at 1 points within x 0..1 (`u[42]` in the source)
+//   u_43            f32 field, read at 1 points within x 0..1 (`u[43]` in the source)
+//   u_44            f32 field, read at 1 points within x 0..1 (`u[44]` in the source)
+//   u_45            f32 field, read at 1 points within x 0..1 (`u[45]` in the source)
+//   u_46            f32 field, read at 1 points within x 0..1 (`u[46]` in the source)
+//   u_47            f32 field, read at 1 points within x 0..1 (`u[47]` in the source)
+//   u_48            f32 field, read at 1 points within x 0..1 (`u[48]` in the source)
+//   u_49            f32 field, read at 1 points within x 0..1 (`u[49]` in the source)
+//   u_50            f32 field, read at 1 points within x 0..1 (`u[50]` in the source)
+//   u_51            f32 field, read at 1 points within x 0..1 (`u[51]` in the source)
+//   u_52            f32 field, read at 1 points within x 0..1 (`u[52]` in the source)
+//   u_53            f32 field, read at 1 points within x 0..1 (`u[53]` in the source)
+//   u_54            f32 field, read at 1 points within x 0..1 (`u[54]` in the source)
+//   u_55            f32 field, read at 1 points within x 0..1 (`u[55]` in the source)
+//   u_56            f32 field, read at 1 points within x 0..1 (`u[56]` in the source)
+//   u_57            f32 field, read at 1 points within x 0..1 (`u[57]` in the source)
+//   u_58            f32 field, read at 1 points within x 0..1 (`u[58]` in the source)
+//   u_59            f32 field, read at 1 points within x 0..1 (`u[59]` in the source)
+//   u_60            f32 field, read at 1 points within x 0..1 (`u[60]` in the source)
+//   u_61            f32 field, read at 1 points within x 0..1 (`u[61]` in the source)
+//   u_62            f32 field, read at 1 points within x 0..1 (`u[62]` in the source)
+//   u_63            f32 field, read at 1 points within x 0..1 (`u[63]` in the source)
 //   a               f32 scalar
 //   b               f32 scalar
 //   sy sz           elements from one row to the next, from one plane to the next
