@@ -29,7 +29,7 @@ struct Options {
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "128,256,384")]
     n: Vec<usize>,
     /// The devices that all others are compared with.
-    #[arg(long, value_name = "SPEC", default_value = "host:1")]
+    #[arg(long, value_name = "SPEC", default_value = "host")]
     beside: String,
     /// Devices; the threads of host devices share the CPUs out.
     #[arg(long, value_name = "SPEC", value_delimiter = ',', default_value = "host:2,host:4")]
@@ -123,60 +123,87 @@ fn strategies(options: &Options) -> Vec<Exchange> {
     }
 }
 
-/// All subjects for a grid, the one that others are compared with first, measured by turns.
-fn measured(options: &Options, n: usize) -> Outcome<Vec<Subject>> {
+/// The figures of one subject, and the times of the one that it is compared with, taken by turns.
+struct Measured {
+    name: String,
+    exchange: String,
+    ops: f64,
+    exchanged: String,
+    seconds: Vec<f64>,
+    beside: Vec<f64>,
+    by_others: f64,
+}
+
+impl Measured {
+    fn json(&self, n: usize) -> Value {
+        json!({
+            "n": n, "devices": self.name, "exchange": self.exchange, "operations": self.ops,
+            "exchanged": self.exchanged, "seconds_per_step": self.seconds, "beside_seconds_per_step": self.beside,
+            "by_others": self.by_others,
+        })
+    }
+}
+
+/// All subjects for a grid, two at a time: each has all its fields in memory.
+fn measured(options: &Options, n: usize) -> Outcome<Vec<Measured>> {
     let builder = || Simulation::on([n; 3]);
-    let mut subjects = vec![Subject::new(builder(), &options.beside, Exchange::Synchronous, n)?];
+    let mut first = Subject::new(builder(), &options.beside, Exchange::Synchronous, n)?;
+    let first_steps = first.steps()?;
+    let mut all = Vec::new();
     for devices in &options.devices {
         for exchange in strategies(options) {
-            subjects.push(Subject::new(builder(), devices, exchange, n)?);
+            let mut subject = Subject::new(builder(), devices, exchange, n)?;
+            let steps = subject.steps()?;
+            first.seconds.clear();
+            first.by_others = 0.0;
+            for _ in 0..options.reps.max(1) {
+                first.repeat(first_steps)?;
+                subject.repeat(steps)?;
+            }
+            all.push(Measured {
+                name: subject.name,
+                exchange: subject.exchange.to_string(),
+                ops: subject.ops,
+                exchanged: subject.exchanged,
+                by_others: subject.by_others.max(first.by_others),
+                seconds: subject.seconds,
+                beside: first.seconds.clone(),
+            });
         }
     }
-    let steps: Vec<u64> = subjects.iter().map(Subject::steps).collect::<Outcome<_>>()?;
-    for _ in 0..options.reps.max(1) {
-        for (subject, &steps) in subjects.iter_mut().zip(&steps) {
-            subject.repeat(steps)?;
-        }
-    }
-    Ok(subjects)
+    Ok(all)
 }
 
 fn run(options: &Options) -> Outcome<()> {
     let mut all = Vec::new();
     let mut rows = Vec::new();
     for &n in &options.n {
-        let subjects = measured(options, n)?;
         let points = ((n - 2) as f64).powi(3);
-        for subject in &subjects {
-            let first = &subjects[0].seconds;
-            let ratio = Spread::of(first.iter().zip(&subject.seconds).map(|(first, own)| first / own));
-            let speed = Spread::of(subject.seconds.iter().map(|seconds| points / seconds / 1e9));
+        for found in measured(options, n)? {
+            let speed = |seconds: &[f64]| Spread::of(seconds.iter().map(|seconds| points / seconds / 1e9)).text(2);
+            let ratio = Spread::of(found.beside.iter().zip(&found.seconds).map(|(beside, own)| beside / own));
             rows.push(vec![
                 n.to_string(),
-                subject.name.clone(),
-                if subject.name == options.beside { "-".into() } else { subject.exchange.to_string() },
-                speed.text(3),
-                ratio.text(3),
-                subject.exchanged.clone(),
-                format!("{:.2}", subject.by_others),
+                found.name.clone(),
+                found.exchange.clone(),
+                speed(&found.beside),
+                speed(&found.seconds),
+                ratio.text(2),
+                found.exchanged.clone(),
+                format!("{:.2}", found.by_others),
             ]);
-            all.push(json!({
-                "n": n, "devices": subject.name, "exchange": subject.exchange.to_string(),
-                "seconds_per_step": subject.seconds, "by_others": subject.by_others, "exchanged": subject.exchanged,
-            }));
+            all.push(found.json(n));
         }
     }
-    let head = ["n", "devices", "exchange", "GPts/s", "speed-up", "exchanged", "CPUs of others"];
+    let beside = format!("{} GPts/s", options.beside);
+    let head =
+        ["n", "devices", "exchange", &beside, "GPts/s", "ratio", "exchanged in a run of the plan", "CPUs of others"];
     println!("{}", markdown(&head, &rows));
     let mut rows = Vec::new();
-    for subject in measured(options, options.tiny)? {
-        let cost = Spread::of(subject.seconds.iter().map(|seconds| seconds / subject.ops * 1e6));
-        let exchange = subject.exchange.to_string();
-        rows.push(vec![subject.name.clone(), exchange.clone(), format!("{:.1}", subject.ops), cost.text(2)]);
-        all.push(json!({
-            "n": options.tiny, "devices": subject.name, "exchange": exchange, "operations": subject.ops,
-            "seconds_per_step": subject.seconds,
-        }));
+    for found in measured(options, options.tiny)? {
+        let cost = Spread::of(found.seconds.iter().map(|seconds| seconds / found.ops * 1e6)).text(2);
+        rows.push(vec![found.name.clone(), found.exchange.clone(), format!("{:.1}", found.ops), cost]);
+        all.push(found.json(options.tiny));
     }
     println!("{}", markdown(&["devices", "exchange", "operations per step", "microseconds per operation"], &rows));
     if let Some(file) = &options.json {

@@ -84,7 +84,8 @@ impl Drop for Pair<'_> {
 /// quarter of what is free.
 fn buffer_bytes(kind: DeviceKind, free: u64, devices: usize) -> Option<usize> {
     let wish: u64 = match kind {
-        DeviceKind::Cpu => 128 << 20,
+        // Processors share the caches too.
+        DeviceKind::Cpu => ((128 << 20) / devices.max(1) as u64).max(8 << 20),
         DeviceKind::Gpu => 512 << 20,
     };
     let row = (ROW * ScalarType::F64.bytes()) as u64;

@@ -108,7 +108,11 @@ impl FromStr for Exchange {
         let (name, steps) = text.split_once([':', '(']).map_or((text, None), |(name, steps)| (name, Some(steps)));
         let found = Self::ALL.into_iter().find(|exchange| plain(exchange.name()) == plain(name));
         let unknown = || {
-            let known = Self::ALL.iter().map(|exchange| exchange.name()).collect();
+            let known = Self::ALL.iter().map(|exchange| match exchange {
+                Self::Deep(_) => "deep:STEPS with 1 to 64 steps",
+                other => other.name(),
+            });
+            let known = known.collect();
             Error::NoSuchExchange { name: text.into(), known }
         };
         match (found.ok_or_else(unknown)?, steps) {
@@ -152,7 +156,7 @@ mod tests {
         let error = "fast".parse::<Exchange>().unwrap_err().to_string();
         assert!(
             error.contains("`fast`")
-                && error.contains("synchronous, streamed, threaded, peer-to-peer, neighbour, deep, auto"),
+                && error.contains("threaded, peer-to-peer, neighbour, deep:STEPS with 1 to 64 steps, auto"),
             "{error}"
         );
     }

@@ -1,6 +1,7 @@
 //! Checked runs: every step is done by the reference device too, from the same values, and compared bit for bit; and no
 //! value of a halo cell that was made worthless may come to be a value of a field.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use crate::distribute::poison;
@@ -83,6 +84,7 @@ impl Shared {
             }
             left -= now;
         }
+        note_checked(steps)?;
         Ok(time)
     }
 
@@ -180,6 +182,17 @@ impl Shared {
         let plane = at[2] - split.start(device) as usize;
         (format!("device {device} ({})", self.devices[device].summary()), plane)
     }
+}
+
+/// The variable that names the file in which checked steps are counted, for `polyhalo verify`.
+const LOG_VARIABLE: &str = "POLYHALO_VERIFY_LOG";
+
+/// Adds the steps that were checked to the file that the environment names, if it does.
+fn note_checked(steps: u64) -> Result<()> {
+    let Some(path) = std::env::var_os(LOG_VARIABLE) else { return Ok(()) };
+    let file = std::fs::OpenOptions::new().append(true).open(&path);
+    let written = file.and_then(|mut file| writeln!(file, "{steps}"));
+    written.map_err(|error| Error::Write { path: path.into(), reason: error.to_string() })
 }
 
 /// Whether poison of this type can be told from a value of a field.

@@ -1,6 +1,6 @@
 //! The memory of fields on the devices of a simulation.
 
-use crate::backend::{BufferId, Device};
+use crate::backend::{BufferId, Device, DeviceKind};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::plan::Role;
@@ -32,9 +32,11 @@ impl Memory {
 
 /// Memory for `layouts`, one on each device, unless a device hasn't that much free; `what` says what it is for.
 pub(crate) fn allocate(devices: &[Box<dyn Device>], layouts: &[Layout], what: &str) -> Result<Vec<BufferId>> {
-    for (device, layout) in devices.iter().zip(layouts) {
-        check_memory(&**device, layout.bytes as u64, what)?;
-    }
+    // Processors share the memory of the host.
+    let is_cpu = |device: &dyn Device| device.info().kind == DeviceKind::Cpu;
+    let each = || devices.iter().map(|device| &**device).zip(layouts.iter().map(|layout| layout.bytes as u64));
+    let of_host: u64 = each().filter(|(device, _)| is_cpu(*device)).map(|(_, bytes)| bytes).sum();
+    each().try_for_each(|(device, bytes)| check_memory(device, if is_cpu(device) { of_host } else { bytes }, what))?;
     let mut buffers = Vec::with_capacity(layouts.len());
     for (device, layout) in devices.iter().zip(layouts) {
         match device.alloc(layout) {
@@ -71,7 +73,10 @@ mod tests {
     fn memory_is_checked_before_any_is_taken_and_given_back_when_a_device_refuses() {
         let (devices, notes) = notebooks(2);
         let error = allocate(&devices, &[row(8), row(1000)], "field `u`").unwrap_err();
-        assert!(matches!(error, Error::OutOfMemory { needed: 8000, free: 1000, .. }), "{error}");
+        // These are processors, which share one memory.
+        assert!(matches!(error, Error::OutOfMemory { needed: 8064, free: 1000, .. }), "{error}");
+        let error = allocate(&devices, &[row(72), row(72)], "field `u`").unwrap_err();
+        assert!(matches!(error, Error::OutOfMemory { needed: 1152, free: 1000, .. }), "{error}");
         assert!(notes.taken().is_empty());
         assert!(allocate(&devices, &[row(8), row(56)], "field `u`").is_err());
         assert_eq!(notes.taken(), ["0 alloc", "0 free"]);

@@ -27,14 +27,16 @@ pub(crate) struct Verify {
 
 /// How one run ended.
 enum Verdict {
-    Equal,
+    /// All of so many steps.
+    Equal(u64),
     Failed(String),
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Equal => f.write_str("every step equal to the reference"),
+            Self::Equal(1) => f.write_str("the step is equal to the reference"),
+            Self::Equal(steps) => write!(f, "all {steps} steps are equal to the reference"),
             Self::Failed(why) => write!(f, "FAILED: {why}"),
         }
     }
@@ -67,9 +69,19 @@ impl Verify {
         command.args(arguments).stdout(Stdio::null());
         command.env("POLYHALO_DEVICES", devices).env("POLYHALO_EXCHANGE", exchange.to_string());
         command.env("POLYHALO_VERIFY", "1").env("POLYHALO_PARANOID", if self.paranoid { "1" } else { "0" });
-        let output = command.output().map_err(|error| format!("can't run `{program}`: {error}"))?;
+        // The program counts its checked steps here.
+        let log = std::env::temp_dir().join(format!("polyhalo-verify-{}", std::process::id()));
+        std::fs::write(&log, "").map_err(|error| format!("{}: {error}", log.display()))?;
+        let output = command.env("POLYHALO_VERIFY_LOG", &log).output();
+        let counted = std::fs::read_to_string(&log).unwrap_or_default();
+        let _ = std::fs::remove_file(&log);
+        let output = output.map_err(|error| format!("can't run `{program}`: {error}"))?;
         if output.status.success() {
-            return Ok(Verdict::Equal);
+            let steps: u64 = counted.lines().filter_map(|line| line.parse::<u64>().ok()).sum();
+            return Ok(match steps {
+                0 => Verdict::Failed("the program did no step, so nothing was checked".into()),
+                steps => Verdict::Equal(steps),
+            });
         }
         let said = String::from_utf8_lossy(&output.stderr);
         let last = said.lines().rev().find(|line| !line.trim().is_empty());
