@@ -127,6 +127,15 @@ pub fn demands(plan: &Plan, shapes: &[Shape], split: &Split) -> Demands {
     analysis.found
 }
 
+/// The first of the operations in a row, up to number `last`, that fill ghost cells of a slot.
+pub(crate) fn first_fill(ops: &[Op], last: usize, slot: Slot) -> usize {
+    let fills = |op: &Op| match &op.action {
+        Action::Launch { outputs, purpose: Purpose::Boundary, .. } => outputs[0] == slot,
+        _ => false,
+    };
+    last - ops[..last].iter().rev().take_while(|op| fills(op)).count()
+}
+
 /// Where an operation stands.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
@@ -323,16 +332,12 @@ impl Analysis<'_> {
     fn wrap(&mut self, to: usize, slot: Slot, planes: Run, moved: i64, filled: Place) {
         match filled {
             Place::Step(op) if self.known(slot).refilled => {
-                let fills = |op: &Op| match &op.action {
-                    Action::Launch { outputs, purpose: Purpose::Boundary, .. } => outputs[0] == slot,
-                    _ => false,
-                };
-                let before = self.plan.ops[..op].iter().rev().take_while(|op| fills(op)).count();
+                let first = first_fill(&self.plan.ops, op, slot);
                 let shape = &self.shapes[slot.field.0 as usize];
                 for from in (0..self.split.parts()).filter(|&from| from != to) {
                     let planes = common(planes, self.split.owned(from, shape));
                     if !is_empty(planes) {
-                        self.found.ahead[op - before].insert(Transfer { slot, from, to, planes, moved });
+                        self.found.ahead[first].insert(Transfer { slot, from, to, planes, moved });
                     }
                 }
             }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Distributed, Emitter, Setting, planes_of};
 use crate::backend::QueueId;
 use crate::boundary;
-use crate::demand::{Demands, Transfer, buffer_in, rotate};
+use crate::demand::{Demands, Transfer, buffer_in, first_fill, rotate};
 use crate::depend;
 use crate::distribute::{INCOMING, OUTGOING};
 use crate::geometry::Box3;
@@ -222,7 +222,7 @@ impl<'a> Needs<'a> {
                     let source = (!kernel.fields.is_empty()).then_some(shift[2]);
                     let copied = boundary::is_copy(kernel);
                     devices.for_each(|device| {
-                        let group = group_start(&plan.ops, number, slot);
+                        let group = first_fill(&plan.ops, number, slot);
                         let (fills, moved) = self.fill(device, slot, planes, source, copied);
                         self.demands.fills[number].insert(device, fills);
                         self.demands.ahead[group].extend(moved);
@@ -327,15 +327,6 @@ impl<'a> Needs<'a> {
             }
         }
     }
-}
-
-/// The first of the operations in a row that fill ghost cells of a slot.
-fn group_start(ops: &[Op], number: usize, slot: Slot) -> usize {
-    let fills = |op: &Op| match &op.action {
-        Action::Launch { outputs, purpose: Purpose::Boundary, .. } => outputs[0] == slot,
-        _ => false,
-    };
-    number - ops[..number].iter().rev().take_while(|op| fills(op)).count()
 }
 
 fn written(action: &Action) -> Vec<Slot> {
