@@ -100,15 +100,10 @@ pub fn demands(plan: &Plan, shapes: &[Shape], split: &Split) -> Demands {
             ahead: vec![BTreeSet::new(); plan.ops.len()],
             fills_before: vec![BTreeMap::new(); plan.before.len()],
             fills: vec![BTreeMap::new(); plan.ops.len()],
-            stored: vec![BTreeMap::new(); split.parts()],
+            stored: owned_by_each(shapes, split),
             wrapped: vec![BTreeMap::new(); split.parts()],
         },
     };
-    for (device, stored) in analysis.found.stored.iter_mut().enumerate() {
-        for (number, shape) in shapes.iter().enumerate().filter(|(_, shape)| shape.axes[2]) {
-            stored.insert(FieldId(number as u32), split.owned(device, shape));
-        }
-    }
     for number in 0..plan.before.len() {
         analysis.follow(&plan.before[number], Place::Before(number));
     }
@@ -125,6 +120,37 @@ pub fn demands(plan: &Plan, shapes: &[Shape], split: &Split) -> Demands {
         rotate(&mut analysis.buffers, &plan.rotation);
     }
     analysis.found
+}
+
+/// For each device the planes of each field that it owns; fields without an axis along Z are left out.
+pub(crate) fn owned_by_each(shapes: &[Shape], split: &Split) -> Vec<BTreeMap<FieldId, Run>> {
+    let along_z = || shapes.iter().enumerate().filter(|(_, shape)| shape.axes[2]);
+    let owned = |device| along_z().map(move |(number, shape)| (FieldId(number as u32), split.owned(device, shape)));
+    (0..split.parts()).map(|device| owned(device).collect()).collect()
+}
+
+/// How planes beyond a face of Z are filled.
+#[derive(Clone, Copy)]
+pub(crate) struct Filling {
+    pub(crate) slot: Slot,
+    pub(crate) planes: Run,
+    /// How far from there the values are; `None` when they are always the same.
+    pub(crate) source: Option<i64>,
+    /// Whether the values are taken over as they are.
+    pub(crate) copied: bool,
+}
+
+impl Filling {
+    /// That of an operation, if it fills such planes.
+    pub(crate) fn of(op: &Op, plan: &Plan, shapes: &[Shape]) -> Option<Self> {
+        let Action::Launch { kernel, outputs, range, shift, purpose: Purpose::Boundary, .. } = &op.action else {
+            return None;
+        };
+        let (slot, planes, kernel) = (outputs[0], range.planes(), plan.kernels[*kernel]);
+        let inside = (0, shapes[slot.field.0 as usize].cells[2] as i64);
+        let source = (!kernel.fields.is_empty()).then_some(shift[2]);
+        is_empty(common(planes, inside)).then(|| Self { slot, planes, source, copied: boundary::is_copy(kernel) })
+    }
 }
 
 /// The first of the operations in a row, up to number `last`, that fill ghost cells of a slot.
@@ -160,21 +186,10 @@ struct Known {
     has: BTreeMap<usize, Runs>,
     /// The operations that wrote planes, the latest last, and the slot in which the buffer was then.
     writers: Vec<(usize, Slot, Run)>,
-    /// How the planes beyond faces are filled.
-    fills: Vec<Filling>,
+    /// How the planes beyond faces are filled, and where.
+    fills: Vec<(Place, Filling)>,
     /// Whether planes beyond faces were filled in two ways since the last write.
     refilled: bool,
-}
-
-/// An operation that fills planes beyond a face of Z.
-#[derive(Clone, Copy)]
-struct Filling {
-    at: Place,
-    planes: Run,
-    /// How far from there the values are; `None` when they are always the same.
-    source: Option<i64>,
-    /// Whether the values are taken over as they are.
-    copied: bool,
 }
 
 /// Whether two operations are launches of one stage over different boxes.
@@ -201,7 +216,7 @@ impl Analysis<'_> {
             for (parameter, slot) in kernel.fields.iter().zip(fields) {
                 let read = parameter.footprint(&own);
                 if parameter.axes[2] {
-                    self.demand(device, *slot, (read.lo[2], read.hi[2]));
+                    self.demand(device, *slot, read.planes());
                 }
             }
         }
@@ -211,33 +226,23 @@ impl Analysis<'_> {
     fn follow(&mut self, op: &Op, place: Place) {
         match &op.action {
             Action::Launch { outputs, range, purpose: Purpose::Update, .. } => {
-                outputs.iter().for_each(|slot| self.write(*slot, (range.lo[2], range.hi[2]), place));
+                outputs.iter().for_each(|slot| self.write(*slot, range.planes(), place));
             }
-            Action::Launch { kernel, outputs, range, shift, purpose: Purpose::Boundary, .. } => {
-                let slot = outputs[0];
-                let planes = (range.lo[2], range.hi[2]);
-                let nz = self.shapes[slot.field.0 as usize].cells[2] as i64;
-                if is_empty(common(planes, (0, nz))) {
-                    let kernel = self.plan.kernels[*kernel];
-                    let filling = Filling {
-                        at: place,
-                        planes,
-                        source: (!kernel.fields.is_empty()).then_some(shift[2]),
-                        copied: boundary::is_copy(kernel),
-                    };
-                    let known = self.known(slot);
-                    // A swap may have put the buffer behind other faces: what was there is replaced.
-                    known.has.values_mut().for_each(|has| has.remove(planes));
-                    let other = |known: &Filling| known.at != place && !is_empty(common(known.planes, planes));
-                    known.refilled |= known.fills.iter().any(other);
-                    known.fills.retain(|known| known.planes != planes);
-                    known.fills.push(filling);
-                }
+            Action::Launch { purpose: Purpose::Boundary, .. } => {
+                let Some(filling) = Filling::of(op, self.plan, self.shapes) else { return };
+                let Filling { slot, planes, .. } = filling;
+                let known = self.known(slot);
+                // A swap may have put the buffer behind other faces: what was there is replaced.
+                known.has.values_mut().for_each(|has| has.remove(planes));
+                known.refilled |=
+                    known.fills.iter().any(|(at, other)| *at != place && !is_empty(common(other.planes, planes)));
+                known.fills.retain(|(_, other)| other.planes != planes);
+                known.fills.push((place, filling));
             }
             Action::Launch { outputs, range, purpose: Purpose::Source | Purpose::Poison, .. } => {
-                outputs.iter().for_each(|slot| self.write(*slot, (range.lo[2], range.hi[2]), place));
+                outputs.iter().for_each(|slot| self.write(*slot, range.planes(), place));
             }
-            Action::Copy { to, part, .. } => self.write(*to, (part.lo[2], part.hi[2]), place),
+            Action::Copy { to, part, .. } => self.write(*to, part.planes(), place),
             Action::Send { .. }
             | Action::Download { .. }
             | Action::Upload { .. }
@@ -295,7 +300,7 @@ impl Analysis<'_> {
     /// A device reads planes beyond a face: copies of another device's, or filled by itself.
     fn demand_beyond(&mut self, device: usize, slot: Slot, run: Run) {
         let owned = self.split.owned(device, &self.shapes[slot.field.0 as usize]);
-        for filling in self.known(slot).fills.clone() {
+        for (at, filling) in self.known(slot).fills.clone() {
             let planes = common(run, filling.planes);
             if is_empty(planes) {
                 continue;
@@ -304,8 +309,8 @@ impl Analysis<'_> {
                 Some(shift) if filling.copied => {
                     let source = (planes.0 + shift, planes.1 + shift);
                     let own = common(source, owned);
-                    for part in Runs::from_iter([own]).missing_of(source) {
-                        self.wrap(device, slot, part, -shift, filling.at);
+                    for part in Runs::from(own).missing_of(source) {
+                        self.wrap(device, slot, part, -shift, at);
                         let wrapped = self.found.wrapped[device].entry(slot.field).or_default();
                         wrapped.add((part.0 - shift, part.1 - shift));
                     }
@@ -318,7 +323,7 @@ impl Analysis<'_> {
                 None => planes,
             };
             if !is_empty(own) {
-                let fills = match filling.at {
+                let fills = match at {
                     Place::Before(op) => &mut self.found.fills_before[op],
                     Place::Step(op) => &mut self.found.fills[op],
                 };
@@ -349,7 +354,7 @@ impl Analysis<'_> {
     fn transfer(&mut self, to: usize, slot: Slot, planes: Run, moved: i64) {
         let shape = &self.shapes[slot.field.0 as usize];
         for from in (0..self.split.parts()).filter(|&from| from != to) {
-            let mut rest: Runs = [common(planes, self.split.owned(from, shape))].into_iter().collect();
+            let mut rest = Runs::from(common(planes, self.split.owned(from, shape)));
             let buffer = buffer_in(&self.buffers, slot);
             let writers = self.known.get(&buffer).map_or(&[][..], |known| &known.writers);
             for &(op, slot, written) in writers.iter().rev() {

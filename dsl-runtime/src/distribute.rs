@@ -12,11 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::backend::QueueId;
 use crate::boundary;
-use crate::demand::{Demands, Transfer, demands};
+use crate::demand::{Demands, Transfer, demands, owned_by_each};
 use crate::depend;
 use crate::exchange::Recipe;
 use crate::geometry::Box3;
 use crate::kernel::{KernelDesc, ScalarType};
+use crate::layout::{ROWS, WHOLE};
 use crate::partition::Split;
 use crate::plan::{Action, FieldId, Lane, Op, Operand, Plan, Purpose, Rows, Slot, StagingDesc, StagingId};
 use crate::runs::{Run, Runs, common, hull, is_empty};
@@ -54,7 +55,12 @@ pub struct Distributed {
 
 /// The plan of all devices from that of one that has the whole grid.
 pub fn distribute(plan: Plan, setting: &Setting<'_>) -> Distributed {
-    if setting.recipe.steps > 1 && setting.split.parts() > 1 {
+    if setting.split.parts() == 1 {
+        let mut plan = plan;
+        depend::order(&mut plan);
+        return Distributed { plan, stored: owned_by_each(setting.shapes, setting.split) };
+    }
+    if setting.recipe.steps > 1 {
         return deep::distribute(&plan, setting, setting.recipe.steps);
     }
     let mut demands = demands(&plan, setting.shapes, setting.split);
@@ -65,17 +71,13 @@ pub fn distribute(plan: Plan, setting: &Setting<'_>) -> Distributed {
         plan: Plan { before: Vec::new(), ops: Vec::new(), ..plan.clone() },
         rows: BTreeMap::new(),
     };
-    if setting.split.parts() > 1 {
-        emitter.all_before(&plan);
-        for (number, op) in plan.ops.iter().enumerate() {
-            emitter.transfer_beside(&demands.ahead[number]);
-            emitter.op(op, &demands.fills[number], &demands.after[number]);
-        }
-        if setting.recipe.meets && !emitter.plan.ops.is_empty() {
-            emitter.barrier();
-        }
-    } else {
-        emitter.plan = plan.clone();
+    emitter.all_before(&plan);
+    for (number, op) in plan.ops.iter().enumerate() {
+        emitter.transfer_beside(&demands.ahead[number]);
+        emitter.op(op, &demands.fills[number], &demands.after[number]);
+    }
+    if setting.recipe.meets && !emitter.plan.ops.is_empty() {
+        emitter.barrier();
     }
     let mut plan = emitter.plan;
     depend::order(&mut plan);
@@ -188,14 +190,14 @@ impl Emitter<'_> {
             if own.is_empty() {
                 continue;
             }
-            let mut interior: Runs = [(own.lo[2], own.hi[2])].into_iter().collect();
+            let mut interior = Runs::from(own.planes());
             if overlaps {
                 for &planes in self.boundary(launch, device, &own, transfers).runs() {
-                    self.launch(launch, device, OUTGOING, &planes_of(&own, planes));
+                    self.launch(launch, device, OUTGOING, &own.in_planes(planes));
                     interior.remove(planes);
                 }
             }
-            interiors.extend(interior.runs().iter().map(|&planes| (device, planes_of(&own, planes))));
+            interiors.extend(interior.runs().iter().map(|&planes| (device, own.in_planes(planes))));
         }
         if overlaps {
             self.poison(launch, range);
@@ -217,7 +219,7 @@ impl Emitter<'_> {
     /// which the exchange of this very update replaces, since it writes in place.
     fn boundary(&self, launch: &Action, device: usize, own: &Box3, transfers: &BTreeSet<Transfer>) -> Runs {
         let Action::Launch { kernel, outputs, fields, .. } = launch else { unreachable!("updates are launches") };
-        let all = (own.lo[2], own.hi[2]);
+        let all = own.planes();
         let outgoing = transfers.iter().filter(|transfer| transfer.from == device);
         let mut boundary: Runs = outgoing.map(|transfer| common(transfer.planes, all)).collect();
         if transfers.is_empty() && !self.setting.poisons {
@@ -241,7 +243,7 @@ impl Emitter<'_> {
         for (output, slot) in self.plan.kernels[*kernel].outputs.iter().zip(outputs) {
             // What two devices compute is folded once.
             let owned = self.setting.split.part(device, whole);
-            if output.axes() == crate::layout::ROWS && !owned.is_empty() {
+            if output.axes() == ROWS && !owned.is_empty() {
                 let owned = self.local(device, &owned);
                 self.rows.entry(*slot).or_default().push((device, owned));
             }
@@ -256,7 +258,7 @@ impl Emitter<'_> {
         let field = outputs[0].field;
         let shape = &self.setting.shapes[field.0 as usize];
         let nz = shape.cells[2] as i64;
-        let inside = !shape.axes[2] || !is_empty(common((range.lo[2], range.hi[2]), (0, nz)));
+        let inside = !shape.axes[2] || !is_empty(common(range.planes(), (0, nz)));
         for device in self.devices() {
             let planes: Runs = match (inside, self.demands.stored[device].get(&field)) {
                 (true, Some(&stored)) => {
@@ -264,11 +266,11 @@ impl Emitter<'_> {
                     let wrapped = wrapped.into_iter().flat_map(|runs| runs.runs().iter().copied());
                     wrapped.chain([common(stored, (0, nz))]).collect()
                 }
-                (true, None) => [(range.lo[2], range.hi[2])].into_iter().collect(),
+                (true, None) => range.planes().into(),
                 (false, _) => fills.get(&device).cloned().unwrap_or_default(),
             };
             for &planes in planes.runs() {
-                let part = planes_of(range, planes);
+                let part = range.in_planes(planes);
                 // A field without an axis along Z is whole on every device and has no first plane.
                 let part = if shape.axes[2] { self.local(device, &part) } else { part };
                 self.push(device, QueueId::COMPUTE, Self::launch_over(launch, part));
@@ -346,44 +348,40 @@ impl Emitter<'_> {
 
     /// The cells of a transfer where they come from and where they go, in global coordinates.
     fn boxes(&self, transfer: &Transfer) -> (Box3, Box3) {
-        let part = planes_of(&self.setting.shapes[transfer.slot.field.0 as usize].whole(), transfer.planes);
+        let part = self.setting.shapes[transfer.slot.field.0 as usize].whole().in_planes(transfer.planes);
         (part, part.shifted([0, 0, transfer.moved]))
     }
 
     /// Makes the copies worthless that other devices have of what a launch has written.
     fn poison(&mut self, launch: &Action, range: &Box3) {
         let (true, Action::Launch { kernel, outputs, .. }) = (self.setting.poisons, launch) else { return };
-        let written = (range.lo[2], range.hi[2]);
         let kernel = self.plan.kernels[*kernel];
         for (output, &slot) in kernel.outputs.iter().zip(outputs) {
-            if output.axes() != crate::layout::WHOLE {
-                continue;
-            }
-            let shape = &self.setting.shapes[slot.field.0 as usize];
-            for device in self.devices() {
-                let Some(&stored) = self.demands.stored[device].get(&slot.field) else { continue };
-                let owned: Runs = [self.setting.split.owned(device, shape)].into_iter().collect();
-                for planes in owned.missing_of(common(stored, written)) {
-                    self.poison_planes(device, slot, planes);
-                }
+            if output.axes() == WHOLE {
+                self.poison_halos(slot, range.planes());
             }
         }
     }
 
-    fn poison_planes(&mut self, device: usize, slot: Slot, planes: Run) {
+    /// Makes these planes of a slot worthless wherever they are stored beside a device's own.
+    fn poison_halos(&mut self, slot: Slot, within: Run) {
         let shape = &self.setting.shapes[slot.field.0 as usize];
-        let part = self.local(device, &planes_of(&shape.whole(), planes));
-        let action = Action::Launch {
-            kernel: self.kernel(boundary::constant(shape.ty)),
-            outputs: vec![slot],
-            fields: Vec::new(),
-            scalars: vec![Operand::Bits(poison(shape.ty))],
-            range: part,
-            parity: None,
-            shift: [0; 3],
-            purpose: Purpose::Poison,
-        };
-        self.push(device, INCOMING, action);
+        for device in self.devices() {
+            let Some(&stored) = self.demands.stored[device].get(&slot.field) else { continue };
+            for planes in Runs::from(self.setting.split.owned(device, shape)).missing_of(common(stored, within)) {
+                let action = Action::Launch {
+                    kernel: self.kernel(boundary::constant(shape.ty)),
+                    outputs: vec![slot],
+                    fields: Vec::new(),
+                    scalars: vec![Operand::Bits(poison(shape.ty))],
+                    range: self.local(device, &shape.whole().in_planes(planes)),
+                    parity: None,
+                    shift: [0; 3],
+                    purpose: Purpose::Poison,
+                };
+                self.push(device, INCOMING, action);
+            }
+        }
     }
 
     fn kernel(&mut self, kernel: &'static KernelDesc) -> usize {
@@ -416,13 +414,6 @@ pub fn poison(ty: ScalarType) -> u64 {
         ScalarType::I8 | ScalarType::U8 => 0x5d,
         ScalarType::Bool => 1,
     }
-}
-
-/// The part of a box in these planes.
-fn planes_of(part: &Box3, planes: Run) -> Box3 {
-    let mut part = *part;
-    (part.lo[2], part.hi[2]) = planes;
-    part
 }
 
 #[cfg(test)]

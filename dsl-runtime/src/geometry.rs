@@ -5,6 +5,7 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
+use crate::runs::Run;
 
 /// Names of the axes by number.
 pub const AXES: [&str; 3] = ["X", "Y", "Z"];
@@ -94,6 +95,16 @@ impl Box3 {
     /// Whether there is no cell.
     pub fn is_empty(&self) -> bool {
         (0..3).any(|axis| self.lo[axis] >= self.hi[axis])
+    }
+
+    /// The first plane along Z and one past the last.
+    pub fn planes(&self) -> Run {
+        (self.lo[2], self.hi[2])
+    }
+
+    /// The box between these planes instead.
+    pub fn in_planes(&self, planes: Run) -> Self {
+        Self { lo: [self.lo[0], self.lo[1], planes.0], hi: [self.hi[0], self.hi[1], planes.1] }
     }
 
     /// Whether `cell` lies in the box.

@@ -71,6 +71,12 @@ impl Runs {
     }
 }
 
+impl From<Run> for Runs {
+    fn from(run: Run) -> Self {
+        Self::from_iter([run])
+    }
+}
+
 impl FromIterator<Run> for Runs {
     fn from_iter<I: IntoIterator<Item = Run>>(runs: I) -> Self {
         let mut all = Self::default();

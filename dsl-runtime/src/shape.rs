@@ -39,6 +39,11 @@ pub fn grown(part: &Box3, widths: &Widths) -> Box3 {
     }
 }
 
+/// The larger of two widths on every side, device by device.
+pub fn wider_each(one: &[Widths], other: &[Widths]) -> Vec<Widths> {
+    one.iter().zip(other).map(|(one, other)| wider(one, other)).collect()
+}
+
 /// The larger of two widths on every side.
 pub fn wider(one: &Widths, other: &Widths) -> Widths {
     std::array::from_fn(|axis| std::array::from_fn(|side| one[axis][side].max(other[axis][side])))

@@ -9,12 +9,12 @@ use crate::backend::{Device, Place, QueueId};
 use crate::boundary::{Faces, Widths};
 use crate::element::Element;
 use crate::error::{Error, LastCheckpoint, Result};
-use crate::execute::{Memory, Program, Tracing, World, allocate, this_thread};
+use crate::execute::{Memory, Program, Tracing, World, allocate, shared_out, this_thread};
 use crate::geometry::{Box3, Patches};
 use crate::kernel::ScalarType;
 use crate::layout::{Layout, ROWS, Strides};
 use crate::plan::{FieldId, Flow, Role, ScalarId};
-use crate::shape::{Shape, wider};
+use crate::shape::{Shape, wider_each};
 use crate::simulation::Shared;
 use crate::source::Planes;
 
@@ -286,16 +286,13 @@ impl Shared {
         let mut state = self.state()?;
         swapped.iter().for_each(|(one, other)| state.join(*one, *other));
         let mut wanted: Vec<Vec<Widths>> = state.fields.iter().map(|facts| facts.ghosts.clone()).collect();
-        let both = |one: &[Widths], other: &[Widths]| -> Vec<Widths> {
-            one.iter().zip(other).map(|(one, other)| wider(one, other)).collect()
-        };
         for (field, widths) in needed {
             let known = &mut wanted[field.0 as usize];
-            *known = both(known, widths);
+            *known = wider_each(known, widths);
         }
         for group in &state.swapped {
             let none = vec![Widths::default(); self.devices.len()];
-            let most = group.iter().fold(none, |most, field| both(&most, &wanted[field.0 as usize]));
+            let most = group.iter().fold(none, |most, field| wider_each(&most, &wanted[field.0 as usize]));
             group.iter().for_each(|field| wanted[field.0 as usize].clone_from(&most));
         }
         for (number, ghosts) in wanted.into_iter().enumerate() {
@@ -480,13 +477,7 @@ impl Shared {
     /// Does `steps` steps and waits for the end; the step is the simulation's number `number`. `programs` are those of
     /// [`Step::programs`](crate::step::Step::programs). Gives the time that the devices took.
     pub(crate) fn advance_all(&self, programs: &[Program], number: usize, steps: u64) -> Result<Duration> {
-        let (mut left, mut time) = (steps, Duration::ZERO);
-        for program in programs {
-            let each = program.plan.steps.max(1);
-            time += self.run(program, number, left / each)?;
-            left %= each;
-        }
-        Ok(time)
+        shared_out(programs, steps).map(|(program, runs)| self.run(program, number, runs)).sum()
     }
 
     /// Runs a program `runs` times and waits for the end.

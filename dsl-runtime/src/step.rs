@@ -12,7 +12,7 @@ use crate::distribute::{Distributed, Setting, distribute};
 use crate::element::{Element, Primitive};
 use crate::error::{Error, Result};
 use crate::exchange::{Exchange, Recipe};
-use crate::execute::Program;
+use crate::execute::{Program, shared_out};
 use crate::explain::Explanation;
 use crate::field::Field;
 use crate::geometry::Box3;
@@ -26,10 +26,9 @@ use crate::record::{Points, Record};
 use crate::runs::Run;
 use crate::scalar::{Function, Inputs, IntoArgument, Scalar};
 use crate::schedule::{self, Output, Stage, Update};
-use crate::shape::{Shape, wider};
+use crate::shape::{Shape, wider_each};
 use crate::simulation::Shared;
 use crate::traffic::Traffic;
-use crate::verify::Shadow;
 
 /// The stages of a step while it is being recorded.
 ///
@@ -339,17 +338,15 @@ impl Step {
         let ghosts = schedule::ghosts(&stages, &shapes)?;
         let plan = schedule::plan(&stages, &shapes, &ghosts);
         let (exchange, made) = plans(&shared, &plan, &shapes);
-        let stored = made.iter().map(|made| &made.stored);
-        let widths = stored.map(|stored| widths(&shapes, &shared.split, &ghosts, stored)).reduce(widest);
-        let mut programs = Vec::new();
-        for Distributed { plan, .. } in made {
-            programs.push(Program::new(plan, functions.clone(), &shared.devices, shared.origins(), shared.issue)?);
-        }
-        shared.surround(&widths.unwrap_or_default(), &schedule::groups(&stages))?;
-        shared.double(&schedule::double_buffered(&stages))?;
+        let ready = Ready { stages: &stages, shapes: &shapes, ghosts: &ghosts, functions: &functions };
+        let programs = ready.programs(&shared, made)?;
         let traffic = programs.iter().map(|program| Traffic::of(&program.plan, &shapes)).collect();
         let check = match &shared.shadow {
-            Some(shadow) => Some(check_program(&shared, shadow, &stages, plan, functions)?),
+            Some(shadow) => {
+                shadow.take_shape(&shared)?;
+                let made = distributed(&shadow.shared, &plan, &shapes, Recipe::default());
+                ready.programs(&shadow.shared, vec![made])?.pop()
+            }
             None => None,
         };
         let number = {
@@ -378,11 +375,9 @@ impl Step {
 
     /// What is exchanged between devices in so many steps.
     pub(crate) fn traffic(&self, steps: u64) -> Traffic {
-        let (mut left, mut all) = (steps, Traffic::default());
-        for (program, traffic) in self.inner.programs.iter().zip(&self.inner.traffic) {
-            let each = program.plan.steps.max(1);
-            all += traffic.times(left / each);
-            left %= each;
+        let mut all = Traffic::default();
+        for ((_, runs), traffic) in shared_out(&self.inner.programs, steps).zip(&self.inner.traffic) {
+            all += traffic.times(runs);
         }
         all
     }
@@ -408,45 +403,45 @@ impl Step {
     }
 }
 
-/// The program of a step for the reference device, whose simulation gets what it needs for it.
-fn check_program(
-    shared: &Shared,
-    shadow: &Shadow,
-    stages: &[Stage],
-    plan: Plan,
-    functions: Vec<Function>,
-) -> Result<Program> {
-    shadow.take_shape(shared)?;
-    let reference = &shadow.shared;
-    let shapes = reference.state()?.shapes.clone();
-    let ghosts = schedule::ghosts(stages, &shapes)?;
+/// A step that was recorded, ready to be done by a simulation.
+struct Ready<'a> {
+    stages: &'a [Stage],
+    shapes: &'a [Shape],
+    ghosts: &'a BTreeMap<FieldId, Widths>,
+    functions: &'a [Function],
+}
+
+impl Ready<'_> {
+    /// The programs of plans, in a simulation that then has the memory for all of them.
+    fn programs(&self, shared: &Shared, made: Vec<Distributed>) -> Result<Vec<Program>> {
+        let stored = made.iter().map(|made| &made.stored);
+        let widths = stored.map(|stored| widths(self.shapes, &shared.split, self.ghosts, stored)).reduce(widest);
+        let program = |Distributed { plan, .. }| {
+            Program::new(plan, self.functions.to_vec(), &shared.devices, shared.origins(), shared.issue)
+        };
+        let programs = made.into_iter().map(program).collect::<Result<_>>()?;
+        shared.surround(&widths.unwrap_or_default(), &schedule::groups(self.stages))?;
+        shared.double(&schedule::double_buffered(self.stages))?;
+        Ok(programs)
+    }
+}
+
+/// The plan of a step for the devices of a simulation.
+fn distributed(shared: &Shared, plan: &Plan, shapes: &[Shape], recipe: Recipe) -> Distributed {
     let setting = Setting {
-        shapes: &shapes,
-        split: &reference.split,
-        recipe: Recipe::default(),
-        reaches: &|_, _| false,
-        poisons: false,
+        shapes,
+        split: &shared.split,
+        recipe,
+        reaches: &|from, to| shared.devices[from].reaches(&*shared.devices[to]).is_ok(),
+        poisons: shared.paranoid,
     };
-    let Distributed { plan, stored } = distribute(plan, &setting);
-    let program = Program::new(plan, functions, &reference.devices, reference.origins(), reference.issue)?;
-    reference.surround(&widths(&shapes, &reference.split, &ghosts, &stored), &schedule::groups(stages))?;
-    reference.double(&schedule::double_buffered(stages))?;
-    Ok(program)
+    distribute(plan.clone(), &setting)
 }
 
 /// The plans of a step with the strategy that was asked for, or with the cheapest: if it does several steps in a run, one
 /// for single steps too.
 fn plans(shared: &Shared, plan: &Plan, shapes: &[Shape]) -> (Exchange, Vec<Distributed>) {
-    let made = |exchange: Exchange| {
-        let setting = Setting {
-            shapes,
-            split: &shared.split,
-            recipe: exchange.recipe().unwrap_or_default(),
-            reaches: &|from, to| shared.devices[from].reaches(&*shared.devices[to]).is_ok(),
-            poisons: shared.paranoid,
-        };
-        distribute(plan.clone(), &setting)
-    };
+    let made = |exchange: Exchange| distributed(shared, plan, shapes, exchange.recipe().unwrap_or_default());
     if shared.devices.len() == 1 {
         return (shared.exchange, vec![made(shared.exchange)]);
     }
@@ -477,9 +472,7 @@ fn widest(
             Entry::Vacant(entry) => {
                 entry.insert(other);
             }
-            Entry::Occupied(mut entry) => {
-                entry.get_mut().iter_mut().zip(other).for_each(|(one, other)| *one = wider(one, &other));
-            }
+            Entry::Occupied(mut entry) => *entry.get_mut() = wider_each(entry.get(), &other),
         }
     }
     one

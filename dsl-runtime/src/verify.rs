@@ -127,49 +127,34 @@ impl Shared {
     /// An error if a field, a scalar or a record differs from that of the reference.
     fn compare(&self, reference: &Self) -> Result<()> {
         let step = self.state()?.steps;
+        let differs = |what: String, place: String, ty: ScalarType, found: u64, expected: u64| {
+            Err(Error::Differs { what, place, step, found: shown(ty, found), expected: shown(ty, expected) })
+        };
         for (field, shape) in self.kept()? {
             for part in chunks(&shape.whole(), shape.ty.bytes()) {
                 let (found, expected) = (self.read(field, &part)?, reference.read(field, &part)?);
                 let size = shape.ty.bytes();
-                let mut pairs = found.chunks_exact(size).zip(expected.chunks_exact(size)).enumerate();
-                let different = pairs.find(|(_, (a, b))| !alike(shape.ty, word(a), word(b)));
-                if let Some((place, (found, expected))) = different {
+                let words = |bytes| <[u8]>::chunks_exact(bytes, size).map(word);
+                let mut pairs = words(&found).zip(words(&expected)).enumerate();
+                if let Some((place, (found, expected))) = pairs.find(|(_, (a, b))| !alike(shape.ty, *a, *b)) {
                     let at = cell(&part, place);
                     let (device, plane) = self.owner(at);
                     let place = format!("{at:?}, plane {plane} of the subdomain of {device}");
-                    return Err(Error::Differs {
-                        what: format!("field `{}`", shape.name),
-                        place,
-                        step,
-                        found: shown(shape.ty, word(found)),
-                        expected: shown(shape.ty, word(expected)),
-                    });
+                    return differs(format!("field `{}`", shape.name), place, shape.ty, found, expected);
                 }
             }
         }
         let (state, reference) = (self.state()?, reference.state()?);
         for ((facts, &found), &expected) in state.scalars.iter().zip(&state.values).zip(&reference.values) {
             if !alike(facts.ty, found, expected) {
-                return Err(Error::Differs {
-                    what: format!("scalar `{}`", facts.name),
-                    place: "its value".into(),
-                    step,
-                    found: shown(facts.ty, found),
-                    expected: shown(facts.ty, expected),
-                });
+                return differs(format!("scalar `{}`", facts.name), "its value".into(), facts.ty, found, expected);
             }
         }
         for (number, (found, expected)) in state.written.iter().zip(&reference.written).enumerate() {
             let ty = state.records[number].ty;
             let mut pairs = found.iter().zip(expected).enumerate();
             if let Some((row, (&found, &expected))) = pairs.find(|(_, (a, b))| !alike(ty, **a, **b)) {
-                return Err(Error::Differs {
-                    what: format!("record {number}"),
-                    place: format!("value {row}"),
-                    step,
-                    found: shown(ty, found),
-                    expected: shown(ty, expected),
-                });
+                return differs(format!("record {number}"), format!("value {row}"), ty, found, expected);
             }
         }
         Ok(())

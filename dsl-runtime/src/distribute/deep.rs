@@ -6,10 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Distributed, Emitter, Setting, planes_of};
+use super::{Distributed, Emitter, Setting};
 use crate::backend::QueueId;
-use crate::boundary;
-use crate::demand::{Demands, Transfer, buffer_in, first_fill, rotate};
+use crate::demand::{Demands, Filling, Transfer, buffer_in, first_fill, owned_by_each, rotate};
 use crate::depend;
 use crate::distribute::{INCOMING, OUTGOING};
 use crate::geometry::Box3;
@@ -113,18 +112,13 @@ impl<'a> Needs<'a> {
                 ahead: vec![BTreeSet::new(); plan.ops.len()],
                 fills_before: vec![BTreeMap::new(); plan.before.len()],
                 fills: vec![BTreeMap::new(); plan.ops.len()],
-                stored: vec![BTreeMap::new(); devices],
+                stored: owned_by_each(setting.shapes, setting.split),
                 wrapped: vec![BTreeMap::new(); devices],
                 ..Demands::default()
             },
             start: BTreeSet::new(),
             parts: vec![BTreeMap::new(); plan.ops.len()],
         };
-        for (device, stored) in needs.demands.stored.iter_mut().enumerate() {
-            for (number, shape) in setting.shapes.iter().enumerate().filter(|(_, shape)| shape.axes[2]) {
-                stored.insert(FieldId(number as u32), setting.split.owned(device, shape));
-            }
-        }
         for number in (0..plan.ops.len()).rev() {
             needs.go_back(plan, number);
         }
@@ -136,16 +130,12 @@ impl<'a> Needs<'a> {
         self.setting.split.owned(device, &self.setting.shapes[slot.field.0 as usize])
     }
 
-    fn cells(&self, slot: Slot) -> i64 {
-        self.setting.shapes[slot.field.0 as usize].cells[2] as i64
-    }
-
     /// A device reads planes of a buffer.
     fn need(&mut self, device: usize, slot: Slot, planes: Run) {
         if !self.setting.shapes[slot.field.0 as usize].axes[2] || is_empty(planes) {
             return;
         }
-        let owned: Runs = [self.owned(device, slot)].into_iter().collect();
+        let owned = Runs::from(self.owned(device, slot));
         let stored = self.demands.stored[device].entry(slot.field).or_insert(planes);
         *stored = hull(*stored, planes);
         let later = self.later[device].entry(slot).or_default();
@@ -157,7 +147,7 @@ impl<'a> Needs<'a> {
         let own = self.setting.split.part(device, &Box3 { lo: [0, 0, range.0], hi: [1, 1, range.1] });
         let later = written.iter().filter_map(|slot| self.later[device].get(slot));
         let later = later.flat_map(|runs| runs.common(range).collect::<Vec<_>>());
-        later.chain([(own.lo[2], own.hi[2])]).collect()
+        later.chain([own.planes()]).collect()
     }
 
     /// Whether all cells of these planes outside of a range are the same in all steps, in all buffers that come to be in the
@@ -188,7 +178,7 @@ impl<'a> Needs<'a> {
             Action::Launch { kernel, outputs, fields, range, parity, purpose: Purpose::Update, .. } => {
                 let kernel = plan.kernels[*kernel];
                 for device in devices {
-                    let part = self.part(device, (range.lo[2], range.hi[2]), outputs);
+                    let part = self.part(device, range.planes(), outputs);
                     for (output, slot) in kernel.outputs.iter().zip(outputs) {
                         // Poison would not stop at the frame.
                         let replaces = output.axes() == WHOLE && parity.is_none() && !self.setting.poisons;
@@ -206,38 +196,33 @@ impl<'a> Needs<'a> {
                     }
                     for (parameter, slot) in kernel.fields.iter().zip(fields) {
                         for &planes in part.runs() {
-                            let read = parameter.footprint(&planes_of(range, planes));
+                            let read = parameter.footprint(&range.in_planes(planes));
                             if parameter.axes[2] && !read.is_empty() {
-                                self.need(device, *slot, (read.lo[2], read.hi[2]));
+                                self.need(device, *slot, read.planes());
                             }
                         }
                     }
                     self.parts[number].insert(device, part);
                 }
             }
-            Action::Launch { kernel, outputs, range, shift, purpose: Purpose::Boundary, .. } => {
-                let (slot, planes) = (outputs[0], (range.lo[2], range.hi[2]));
-                if is_empty(common(planes, (0, self.cells(slot)))) {
-                    let kernel = plan.kernels[*kernel];
-                    let source = (!kernel.fields.is_empty()).then_some(shift[2]);
-                    let copied = boundary::is_copy(kernel);
-                    devices.for_each(|device| {
-                        let group = first_fill(&plan.ops, number, slot);
-                        let (fills, moved) = self.fill(device, slot, planes, source, copied);
-                        self.demands.fills[number].insert(device, fills);
-                        self.demands.ahead[group].extend(moved);
-                    });
+            Action::Launch { purpose: Purpose::Boundary, .. } => {
+                let Some(filling) = Filling::of(&plan.ops[number], plan, self.setting.shapes) else { return };
+                let first = first_fill(&plan.ops, number, filling.slot);
+                for device in devices {
+                    let (fills, moved) = self.fill(device, &filling);
+                    self.demands.fills[number].insert(device, fills);
+                    self.demands.ahead[first].extend(moved);
                 }
             }
             Action::Launch { outputs, range, purpose: Purpose::Source | Purpose::Poison, .. } => {
                 for device in devices {
-                    let part = self.part(device, (range.lo[2], range.hi[2]), outputs);
+                    let part = self.part(device, range.planes(), outputs);
                     self.parts[number].insert(device, part);
                 }
             }
             Action::Copy { from, to, part } => {
                 for device in devices {
-                    let planes = self.part(device, (part.lo[2], part.hi[2]), &[*to]);
+                    let planes = self.part(device, part.planes(), &[*to]);
                     planes.runs().iter().for_each(|&run| self.need(device, *from, run));
                     self.parts[number].insert(device, planes);
                 }
@@ -247,14 +232,8 @@ impl<'a> Needs<'a> {
     }
 
     /// Planes beyond a face that a device needs: those that it fills itself, and those that it gets from others.
-    fn fill(
-        &mut self,
-        device: usize,
-        slot: Slot,
-        planes: Run,
-        source: Option<i64>,
-        copied: bool,
-    ) -> (Runs, Vec<Transfer>) {
+    fn fill(&mut self, device: usize, filling: &Filling) -> (Runs, Vec<Transfer>) {
+        let Filling { slot, planes, source, copied } = *filling;
         let wanted: Vec<Run> = self.later[device].get(&slot).into_iter().flat_map(|runs| runs.common(planes)).collect();
         if let Some(later) = self.later[device].get_mut(&slot) {
             later.remove(planes);
@@ -290,42 +269,39 @@ impl<'a> Needs<'a> {
     /// What is needed at the start comes from the owners: of fields that no step changes once, of others in every run.
     fn begin(&mut self, plan: &Plan) {
         for (number, op) in plan.before.iter().enumerate().rev() {
-            let Action::Launch { kernel, outputs, range, shift, .. } = &op.action else { continue };
-            let (slot, planes) = (outputs[0], (range.lo[2], range.hi[2]));
-            if !is_empty(common(planes, (0, self.cells(slot)))) {
-                continue;
-            }
-            let kernel = plan.kernels[*kernel];
-            let source = (!kernel.fields.is_empty()).then_some(shift[2]);
+            let Some(filling) = Filling::of(op, plan, self.setting.shapes) else { continue };
             for device in 0..self.setting.split.parts() {
-                let (fills, moved) = self.fill(device, slot, planes, source, boundary::is_copy(kernel));
+                let (fills, moved) = self.fill(device, &filling);
                 self.demands.fills_before[number].insert(device, fills);
                 self.demands.before.extend(moved);
             }
         }
         let changed: BTreeSet<Slot> = plan.ops.iter().flat_map(|op| written(&op.action)).collect();
+        let moves = |slot: &Slot| plan.rotation.iter().any(|(_, from)| from == slot);
         for to in 0..self.setting.split.parts() {
-            for (slot, runs) in self.frames[to].clone() {
-                for from in (0..self.setting.split.parts()).filter(|&from| from != to) {
-                    for planes in runs.common(self.owned(from, slot)).collect::<Vec<_>>() {
-                        self.demands.before.insert(Transfer { slot, from, to, planes, moved: 0 });
-                    }
-                }
+            for (slot, runs) in &self.frames[to] {
+                self.demands.before.extend(self.transfers(to, *slot, runs));
             }
-            for (slot, runs) in self.later[to].clone() {
-                for from in (0..self.setting.split.parts()).filter(|&from| from != to) {
-                    for planes in runs.common(self.owned(from, slot)).collect::<Vec<_>>() {
-                        let transfer = Transfer { slot, from, to, planes, moved: 0 };
-                        let moves = plan.rotation.iter().any(|(_, from)| *from == slot);
-                        if changed.contains(&slot) || moves {
-                            self.start.insert(transfer);
-                        } else {
-                            self.demands.before.insert(transfer);
-                        }
-                    }
+            for (slot, runs) in &self.later[to] {
+                let transfers = self.transfers(to, *slot, runs);
+                if changed.contains(slot) || moves(slot) {
+                    self.start.extend(transfers);
+                } else {
+                    self.demands.before.extend(transfers);
                 }
             }
         }
+    }
+
+    /// What brings planes of other devices to one.
+    fn transfers(&self, to: usize, slot: Slot, planes: &Runs) -> Vec<Transfer> {
+        let others = (0..self.setting.split.parts()).filter(|&from| from != to);
+        others
+            .flat_map(|from| {
+                let owned = planes.common(self.owned(from, slot));
+                owned.map(move |planes| Transfer { slot, from, to, planes, moved: 0 })
+            })
+            .collect()
     }
 }
 
@@ -342,22 +318,15 @@ impl Emitter<'_> {
     fn poison_all(&mut self, start: &BTreeSet<Transfer>) {
         let slots: BTreeSet<Slot> = start.iter().map(|transfer| transfer.slot).collect();
         for slot in slots {
-            let shape = &self.setting.shapes[slot.field.0 as usize];
-            let inside = (0, shape.cells[2] as i64);
-            for device in 0..self.setting.split.parts() {
-                let Some(&stored) = self.demands.stored[device].get(&slot.field) else { continue };
-                let owned: Runs = [self.setting.split.owned(device, shape)].into_iter().collect();
-                for planes in owned.missing_of(common(stored, inside)) {
-                    self.poison_planes(device, slot, planes);
-                }
-            }
+            let cells = self.setting.shapes[slot.field.0 as usize].cells[2];
+            self.poison_halos(slot, (0, cells as i64));
         }
     }
 
     fn deep_op(&mut self, op: &Op, parts: &BTreeMap<usize, Runs>, fills: &BTreeMap<usize, Runs>) {
         let each = |part: &Box3| -> Vec<(usize, Box3)> {
             let runs = parts.iter().flat_map(|(device, runs)| runs.runs().iter().map(|&run| (*device, run)));
-            runs.map(|(device, run)| (device, planes_of(part, run))).filter(|(_, part)| !part.is_empty()).collect()
+            runs.map(|(device, run)| (device, part.in_planes(run))).filter(|(_, part)| !part.is_empty()).collect()
         };
         match &op.action {
             Action::Launch { range, purpose: Purpose::Update, .. } => {

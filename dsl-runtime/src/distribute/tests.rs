@@ -638,7 +638,7 @@ fn wrong(
     for field in FIELDS {
         let shape = &case.shapes[field.0 as usize];
         for device in 0..split.parts() {
-            let own = planes_of(&shape.whole(), split.owned(device, shape));
+            let own = shape.whole().in_planes(split.owned(device, shape));
             for cell in cells(&own, None, 0) {
                 let local = plus(cell, [0, 0, -split.start(device)]);
                 let found = machine.buffer(runs, device, field.current())[&local];

@@ -73,6 +73,16 @@ pub(crate) struct Program {
     each: Script,
 }
 
+/// How often each of these programs runs to do some steps: the first as often as it can, the next what is left, and so on.
+pub(crate) fn shared_out(programs: &[Program], steps: u64) -> impl Iterator<Item = (&Program, u64)> {
+    programs.iter().scan(steps, |left, program| {
+        let each = program.plan.steps;
+        let runs = *left / each;
+        *left %= each;
+        Some((program, runs))
+    })
+}
+
 /// What all threads of a batch work on.
 struct Common<'a> {
     devices: &'a [Box<dyn Device>],
