@@ -1,7 +1,7 @@
 //! The facts and the code of a kernel as a constant of the program.
 
 use polyhalo_codegen::emit::has_paired_origins;
-use polyhalo_codegen::emit::text::{entry_point, rows_entry_point};
+use polyhalo_codegen::emit::text::{Walk, entry_point, gpu_forms, rows_entry_point};
 use polyhalo_codegen::{Verified, analyse, ir};
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -47,6 +47,15 @@ pub(crate) fn descriptor(function: &ItemFn, krate: &syn::Path, kernel: &Verified
     let spirv = Literal::byte_string(&code.spirv);
     let (entry, rows_entry) = (entry_point(name), rows_entry_point(name));
     let paired_origins = has_paired_origins(kernel);
+    let gpu = gpu_forms(kernel).into_iter().map(|form| {
+        let (entry, narrow) = (form.entry, form.narrow);
+        let walk = match form.walk {
+            Walk::Point => quote!(Point),
+            Walk::March => quote!(March),
+            Walk::Row => quote!(Row),
+        };
+        quote!(#private::GpuForm { entry: #entry, walk: #private::Walk::#walk, narrow: #narrow })
+    });
     quote! {
         static __POLYHALO_KERNEL: #private::KernelDesc = #private::KernelDesc {
             name: #name,
@@ -68,6 +77,7 @@ pub(crate) fn descriptor(function: &ItemFn, krate: &syn::Path, kernel: &Verified
                 entry: #entry,
                 rows_entry: #rows_entry,
                 paired_origins: #paired_origins,
+                gpu: &[#(#gpu),*],
                 cuda: #cuda,
                 ptx: #ptx,
                 hip: #hip,

@@ -10,7 +10,8 @@ pub mod __private {
     pub use crate::backend::host::support::{Accumulator, Largest, Least, Total, prefetch, store, store_alternate};
     pub use crate::backend::reference::{PointArgs, View};
     pub use crate::kernel::{
-        DeviceCode, FieldDesc, HostCode, KernelDesc, OutputDesc, ParamDesc, Read, Registered, Role, ScalarType,
+        DeviceCode, FieldDesc, GpuForm, HostCode, KernelDesc, OutputDesc, ParamDesc, Read, Registered, Role,
+        ScalarType, Walk,
     };
     pub use crate::{Call, Element, IntoArgument, argument};
     pub use inventory;

@@ -164,6 +164,32 @@ pub struct ParamDesc {
     pub ty: ScalarType,
 }
 
+/// A form of a kernel in CUDA C and HIP, and so in PTX and code objects. All forms take the same arguments and give the same
+/// bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GpuForm {
+    /// The name of the kernel.
+    pub entry: &'static str,
+    /// Which points a thread computes.
+    pub walk: Walk,
+    /// Whether indices of cells have 32 bits; 64 otherwise.
+    pub narrow: bool,
+}
+
+/// Which points a thread of a GPU computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Walk {
+    /// One: thread (i, j, k) that of the box.
+    Point,
+    /// A column of points along Z, in registers whatever it needs again for the next one: thread (i, j) of the `k`th layer of
+    /// blocks every point (i, j, ..) of the `k`th part of the box along Z, of which there are as many as the grid has
+    /// layers of blocks. A block has one thread along Z. All parts but the last have the same number of planes, the quotient
+    /// rounded up.
+    March,
+    /// A row along X, where results are folded: thread (j, k) that of the box, as the first two coordinates.
+    Row,
+}
+
 /// Finished code for the GPU targets.
 ///
 /// All of it takes the same arguments: the buffers of the results and of the fields; in OpenCL C and SPIR-V for each of
@@ -185,6 +211,8 @@ pub struct DeviceCode {
     /// Whether the indices of local cell (0, 0, 0) come in pairs, in OpenCL C and SPIR-V: with so many fields not every
     /// device would take the arguments otherwise.
     pub paired_origins: bool,
+    /// The kernels of the CUDA C, the HIP and what was compiled from them.
+    pub gpu: &'static [GpuForm],
     /// CUDA C.
     pub cuda: &'static str,
     /// PTX from NVRTC, when a library was found at build time.

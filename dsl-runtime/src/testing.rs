@@ -25,6 +25,7 @@ const NO_CODE: DeviceCode = DeviceCode {
     entry: "",
     rows_entry: "",
     paired_origins: false,
+    gpu: &[],
     cuda: "",
     ptx: None,
     hip: "",

@@ -188,6 +188,7 @@ fn descriptor(kernel: &Verified, entry: Entry) -> &'static KernelDesc {
             entry,
             rows_entry,
             paired_origins: has_paired_origins(kernel),
+            gpu: &[],
             cuda: "",
             ptx: None,
             hip: "",

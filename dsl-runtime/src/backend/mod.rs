@@ -3,8 +3,7 @@
 //! A new back end is a folder here, an `impl Backend` and an entry in [`BACKENDS`].
 
 mod affinity;
-pub mod cuda;
-pub mod hip;
+pub mod gpu;
 pub mod host;
 mod library;
 mod numa;
@@ -27,10 +26,11 @@ use crate::layout::{Layout, ROWS, Region, Strides, WHOLE};
 use crate::placement::Home;
 pub(crate) use affinity::Pinned;
 pub use affinity::allowed_cpus;
+pub use gpu::{GpuOptions, Shape, Tune};
 pub use staging::Staging;
 
 /// Every back end, in the order in which they are listed.
-pub static BACKENDS: &[&dyn Backend] = &[&reference::Reference, &host::Host, &opencl::OpenCl, &cuda::Cuda, &hip::Hip];
+pub static BACKENDS: &[&dyn Backend] = &[&reference::Reference, &host::Host, &opencl::OpenCl, &gpu::Cuda, &gpu::Hip];
 
 /// A way to reach devices.
 pub trait Backend: Sync {
@@ -122,6 +122,8 @@ pub struct OpenOptions {
     pub instruction_set: Option<host::InstructionSet>,
     /// The form in which OpenCL gets its kernels.
     pub opencl_form: OpenClForm,
+    /// How kernels are laid out on CUDA and HIP devices.
+    pub gpu: GpuOptions,
 }
 
 /// Threads that do what was enqueued on the queues of host devices while the issuing threads go on.
@@ -249,6 +251,10 @@ impl QueueId {
 /// A moment in a queue, from [`Device::signal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId(pub u64);
+
+/// Work that a device has recorded, from [`Device::recorded`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RecordingId(pub u64);
 
 /// A buffer and the place in it from which cells are counted: that of local cell (0, 0, 0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -484,6 +490,39 @@ pub trait Device: Send + Sync {
         let from = from.part(at, to.region.bytes()).ok_or_else(|| outside(self, "upload"))?;
         // SAFETY: the part lies in the staging memory, and the plan lets nobody write to it until this is finished.
         self.write(queue, to, unsafe { &*from })
+    }
+
+    /// Begins to record what this thread enqueues from now on, on `queue` and on queues, of this device and of others, that
+    /// come to wait for its events; nothing of it is done. Until [`recorded`](Self::recorded) nobody may wait on the host for
+    /// any of these queues. Whether the device can: `false` changes nothing.
+    fn record(&self, queue: QueueId) -> Result<bool> {
+        let _ = queue;
+        Ok(false)
+    }
+
+    /// Ends a recording that began on `queue`, which by now waits for all the others.
+    fn recorded(&self, queue: QueueId) -> Result<RecordingId> {
+        Err(Error::Driver {
+            backend: self.info().backend,
+            device: self.summary(),
+            call: "recorded".into(),
+            message: format!("nothing is being recorded on queue {}", queue.0),
+        })
+    }
+
+    /// Enqueues all that was recorded.
+    fn replay(&self, queue: QueueId, recording: RecordingId) -> Result<()> {
+        Err(Error::Driver {
+            backend: self.info().backend,
+            device: self.summary(),
+            call: "replay".into(),
+            message: format!("there is no recording {} for queue {}", recording.0, queue.0),
+        })
+    }
+
+    /// Gives a recording back once it is done.
+    fn forget(&self, recording: RecordingId) {
+        let _ = recording;
     }
 
     /// When the last operation before the event ran, if the device was opened to trace and the event has happened.

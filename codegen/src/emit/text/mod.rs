@@ -9,6 +9,7 @@ pub(crate) mod c;
 pub mod cuda;
 mod entry;
 pub(crate) mod fold;
+mod forms;
 mod guard;
 mod head;
 pub(crate) mod helper;
@@ -23,5 +24,6 @@ pub(crate) mod walk;
 
 pub use super::names::{entry_point, rows_entry_point};
 pub use cuda::CudaC;
+pub use forms::{GpuForm, Walk, gpu_forms};
 pub use hip::HipC;
 pub use opencl::OpenClC;

@@ -126,6 +126,7 @@ const fn describe(ty: ScalarType, opencl: &'static str, spirv: &'static [u8]) ->
         reference: point,
         host: HostCode { baseline: points, avx2: None, avx512: None },
         code: DeviceCode {
+            gpu: &[],
             cuda: "",
             ptx: None,
             hip: "",
