@@ -6,9 +6,10 @@
 //! auto                    a GPU that can run the program's kernels, else the host
 //! BACKEND                 the best device of a back end: reference, host, opencl, cuda, hip
 //! BACKEND:COUNT           so many of its devices, or its processor split into so many: host:4
+//! BACKEND:COUNTxSHARES    so many of its devices, of which each stands for so many: cuda:1x4 is one GPU with four subdomains
 //! BACKEND:ORDINAL,..      those with these numbers in the listing: opencl:0,2
 //! opencl:PLATFORM         the same for a platform with that in its name: opencl:pocl
-//! opencl:PLATFORM:COUNT
+//! opencl:PLATFORM:COUNT   or opencl:PLATFORM:COUNTxSHARES
 //! ```
 //!
 //! Devices come in the order of the terms. Those of one back end are opened together, so that they can reach each other.
@@ -118,8 +119,8 @@ struct Term<'a> {
 enum Wanted<'a> {
     /// The best device for the program.
     Auto,
-    /// So many devices of a back end, perhaps of one of its platforms.
-    Count { backend: &'static str, platform: Option<&'a str>, count: usize },
+    /// So many devices of a back end, perhaps of one of its platforms, each to be split into so many.
+    Count { backend: &'static str, platform: Option<&'a str>, count: usize, shares: usize },
     /// The devices of a back end with these numbers.
     Ordinals { backend: &'static str, ordinals: Vec<u32> },
 }
@@ -128,7 +129,7 @@ impl Wanted<'_> {
     fn devices(&self) -> usize {
         match self {
             Wanted::Auto => 1,
-            Wanted::Count { count, .. } => *count,
+            Wanted::Count { count, shares, .. } => count * shares,
             Wanted::Ordinals { ordinals, .. } => ordinals.len(),
         }
     }
@@ -166,9 +167,8 @@ fn parse_term<'a>(spec: &str, text: &'a str) -> Result<Term<'a>> {
     };
     let (platform, number) = match *rest.as_slice() {
         [] => (None, None),
-        [part] if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit() || byte == b',') => {
-            (None, Some(part))
-        }
+        [part] if part.starts_with(|first: char| first.is_ascii_digit()) => (None, Some(part)),
+        [part] if part.starts_with(',') => (None, Some(part)),
         [part] => (Some(part), None),
         [platform, number] => (Some(platform), Some(number)),
         _ => return Err(faulty(format!("`{text}` has more than three parts: back end, platform, count"))),
@@ -189,12 +189,18 @@ fn parse_term<'a>(spec: &str, text: &'a str) -> Result<Term<'a>> {
             let ordinals = ordinals.map_err(|_| faulty(format!("`{list}` isn't a list of numbers of devices")))?;
             Wanted::Ordinals { backend, ordinals }
         }
-        Some(digits) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-            let count = digits.parse().ok().filter(|count| (1..=MOST).contains(count));
-            Wanted::Count { backend, platform, count: count.ok_or_else(|| wrong_count(spec, digits))? }
+        Some(number) => {
+            let (count, shares) = number.split_once(['x', 'X']).unwrap_or((number, "1"));
+            let [count, shares] = [count, shares].map(|digits| {
+                if digits.is_empty() || digits.bytes().any(|byte| !byte.is_ascii_digit()) {
+                    return Err(faulty(format!("`{number}` isn't a number of devices, such as `2` or `1x4`")));
+                }
+                let count = digits.parse().ok().filter(|count| (1..=MOST).contains(count));
+                count.ok_or_else(|| wrong_count(spec, digits))
+            });
+            Wanted::Count { backend, platform, count: count?, shares: shares? }
         }
-        Some(other) => return Err(faulty(format!("`{other}` isn't a number of devices"))),
-        None => Wanted::Count { backend, platform, count: 1 },
+        None => Wanted::Count { backend, platform, count: 1, shares: 1 },
     };
     Ok(Term { text, wanted })
 }
@@ -258,7 +264,7 @@ impl Choice<'_> {
                     |ordinal: &u32| all.iter().find(|device| device.ordinal == *ordinal).map(|&device| device.clone());
                 ordinals.iter().map(|ordinal| one(ordinal).ok_or_else(|| self.no_ordinal(backend, *ordinal))).collect()
             }
-            Wanted::Count { backend, platform, count } => {
+            Wanted::Count { backend, platform, count, shares } => {
                 let all = self.fitting(|device| device.backend == *backend);
                 if all.is_empty() {
                     return Err(self.nothing(format!("{backend} has no device here")));
@@ -267,7 +273,10 @@ impl Choice<'_> {
                 let candidates: Vec<_> = all.iter().filter(named).copied().collect();
                 match platform {
                     Some(platform) if candidates.is_empty() => Err(self.no_platform(platform, &all)),
-                    Some(_) | None => self.several(term.text, &candidates, *count),
+                    Some(_) | None => {
+                        let devices = self.several(term.text, &candidates, *count)?;
+                        Ok(devices.into_iter().flat_map(|device| vec![device; *shares]).collect())
+                    }
                 }
             }
         }
@@ -303,12 +312,13 @@ impl Choice<'_> {
         match chosen.iter().find(|device| device.kind == DeviceKind::Gpu && is_split(device)) {
             None => Ok(chosen.into_iter().cloned().collect()),
             Some(gpu) => {
-                let DeviceInfo { backend, ordinal, .. } = gpu;
+                let backend = gpu.backend;
                 let free = candidates.iter().filter(|device| self.taken(device) == 0);
                 let there = free.clone().filter(|device| device.platform == gpu.platform).count();
                 let reason = format!(
-                    "and a GPU isn't split; to have {gpu} stand for several devices, say so: \
-                     `{backend}:{ordinal},{ordinal}`"
+                    "and a GPU isn't split unless you say so: `{backend}:1x2` makes two subdomains on one, \
+                     `{backend}:{ordinal},{ordinal}` on {gpu}",
+                    ordinal = gpu.ordinal
                 );
                 Err(Error::TooFewDevices { spec: self.spec.into(), term: term.into(), asked: count, there, reason })
             }
@@ -430,6 +440,7 @@ mod tests {
     fn a_count_takes_the_platforms_own_devices_if_there_are_so_many_else_splits_one() {
         let one = [cpu(0, POCL), cpu(1, "Intel")];
         check("host:3", &[], true, "host-0 host-0 host-0");
+        check("host:2x2", &[], true, "host-0 host-0 host-0 host-0");
         check("reference:2", &[], true, "reference-0 reference-0");
         check("opencl:2", &one, true, "opencl-0 opencl-0");
         check("opencl:pocl:2", &one, true, "opencl-0 opencl-0");
@@ -473,6 +484,9 @@ mod tests {
         let one = [cpu(0, POCL), gpu(1, "Vendor"), gpu(2, "Vendor")];
         check("opencl:vendor:2", &one, true, "opencl-1 opencl-2");
         check("opencl:1,1", &one, true, "opencl-1 opencl-1");
+        check("opencl:1x3", &one, true, "opencl-1 opencl-1 opencl-1");
+        check("opencl:vendor:2x2", &one, true, "opencl-1 opencl-1 opencl-2 opencl-2");
+        check("opencl:1X1+opencl:vendor", &one, true, "opencl-1 opencl-2");
         for (spec, term, asked, free) in [
             ("opencl:vendor:3", "opencl:vendor:3", 3, 2),
             ("opencl:vendor+opencl:vendor:2", "opencl:vendor:2", 2, 1),
@@ -481,6 +495,7 @@ mod tests {
             match names(spec, &one, true) {
                 Err(Error::TooFewDevices { term: found, asked: count, there, reason, .. }) => {
                     assert_eq!((found.as_str(), count, there), (term, asked, free), "{spec}");
+                    assert!(reason.contains("`opencl:1x2`"), "{reason}");
                     assert!(reason.contains("`opencl:1,1`") || reason.contains("`opencl:2,2`"), "{reason}");
                 }
                 other => panic!("{spec}: {other:?}"),
@@ -495,6 +510,8 @@ mod tests {
         }
         for spec in
             ["opencl:a:b", "opencl:a:", "opencl:a:1:2", "host:1,", "host:,", "host:1,99999999999", "opencl:a:1,2"]
+                .into_iter()
+                .chain(["host:2x", "host:x2", "host:1x2x3", "host:1x-2", "opencl:a:2x", "cuda:1 x 4"])
         {
             assert!(matches!(find(spec, &[]), Err(Error::DeviceDescription { .. })), "`{spec}`");
         }
@@ -504,7 +521,9 @@ mod tests {
             assert!(matches!(&found, Err(Error::DeviceCount { asked: count, .. }) if count == asked), "{found:?}");
         }
         assert!(matches!(find("host:1000+host:25", &[]), Err(Error::DeviceCount { asked, .. }) if asked == "1025"));
-        assert!(matches!(find("opencl:pocl:0", &[]), Err(Error::DeviceCount { .. })));
+        for spec in ["opencl:pocl:0", "host:0x2", "host:2x0", "cuda:64x64"] {
+            assert!(matches!(find(spec, &[]), Err(Error::DeviceCount { .. })), "{spec}");
+        }
         match find("host+gpu:2", &[]) {
             Err(Error::NoSuchBackend { name, known, .. }) => {
                 assert_eq!((name.as_str(), known), ("gpu", vec!["reference", "host", "opencl", "cuda", "hip"]));
