@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::backend::{Affinity, Device, DeviceKind, Helpers, OpenClForm, OpenOptions, Order, host::InstructionSet};
+use crate::backend::{
+    Affinity, Device, DeviceKind, GpuOptions, Helpers, OpenClForm, OpenOptions, Order, host::InstructionSet,
+};
 use crate::bandwidth::copy_bandwidth;
 use crate::boundary::Faces;
 use crate::devices;
@@ -54,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) shadow: Option<Shadow>,
     /// Who issues what devices do.
     pub(crate) issue: Issue,
+    /// Whether devices may record runs.
+    pub(crate) records: bool,
     /// What devices did and when, if somebody wants to know.
     pub(crate) trace: Option<Trace>,
     pub(crate) guarded: Guarded,
@@ -72,6 +76,7 @@ pub struct Builder {
     division: Division,
     paranoid: bool,
     verify: bool,
+    records: bool,
 }
 
 impl Builder {
@@ -129,6 +134,19 @@ impl Builder {
     /// The form in which OpenCL devices get their kernels.
     pub fn opencl_form(mut self, form: OpenClForm) -> Self {
         self.options.opencl_form = form;
+        self
+    }
+
+    /// How kernels are laid out on CUDA and HIP devices; by default as was found best for each kernel by measuring once.
+    pub fn gpu(mut self, options: GpuOptions) -> Self {
+        self.options.gpu = options;
+        self
+    }
+
+    /// Whether steps that repeat are recorded by devices that can and enqueued as a whole, as CUDA graphs (the default). It
+    /// is not done where the host has work of its own in a step, or is to wait.
+    pub fn graphs(mut self, graphs: bool) -> Self {
+        self.records = graphs;
         self
     }
 
@@ -232,6 +250,7 @@ impl Builder {
             paranoid: self.paranoid,
             shadow,
             issue,
+            records: self.records,
             trace,
             guarded: Guarded::default(),
         };
@@ -253,6 +272,7 @@ impl Simulation {
             division: Division::Even,
             paranoid: false,
             verify: false,
+            records: true,
         }
     }
 

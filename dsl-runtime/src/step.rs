@@ -417,7 +417,9 @@ impl Ready<'_> {
         let stored = made.iter().map(|made| &made.stored);
         let widths = stored.map(|stored| widths(self.shapes, &shared.split, self.ghosts, stored)).reduce(widest);
         let program = |Distributed { plan, .. }| {
-            Program::new(plan, self.functions.to_vec(), &shared.devices, shared.origins(), shared.issue)
+            let (devices, functions) = (&shared.devices, self.functions.to_vec());
+            let program = Program::new(plan, functions, devices, shared.origins(), shared.issue)?;
+            Ok(if shared.records { program.recorded(devices) } else { program })
         };
         let programs = made.into_iter().map(program).collect::<Result<_>>()?;
         shared.surround(&widths.unwrap_or_default(), &schedule::groups(self.stages))?;

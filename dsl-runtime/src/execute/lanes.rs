@@ -49,6 +49,8 @@ pub(super) struct Batch<'a> {
     script: &'a Script,
     ops: &'a [Op],
     common: &'a Common<'a>,
+    /// The runs of the program that are issued before.
+    done: u64,
     runs: u64,
     progress: Vec<Progress>,
     /// For each run that may still be looked at, the events of its operations.
@@ -68,6 +70,7 @@ impl<'a> Batch<'a> {
         script: &'a Script,
         ops: &'a [Op],
         common: &'a Common<'a>,
+        done: u64,
         runs: u64,
     ) -> Self {
         let lanes = script.lanes.len();
@@ -79,6 +82,7 @@ impl<'a> Batch<'a> {
             script,
             ops,
             common,
+            done,
             runs,
             progress: (0..lanes).map(|_| Progress::default()).collect(),
             events: (0..events).map(|_| AtomicU64::new(0)).collect(),
@@ -146,7 +150,7 @@ impl<'a> Batch<'a> {
             Ok(Ok(())) => self.notes.lock().unwrap_or_else(PoisonError::into_inner).append(&mut notes),
             Ok(Err(Left::Told)) => {}
             Ok(Err(Left::Failed(failure))) => {
-                let step = self.common.step(&self.program.plan, run);
+                let step = self.common.step(&self.program.plan, self.done + run);
                 self.end(Ended::Failed(failure.in_step(self.common.devices, step)));
             }
             Err(panic) => self.end(Ended::Panicked(panic)),
@@ -195,7 +199,7 @@ impl<'a> Batch<'a> {
         if is_barrier {
             self.meet(&entry.meeting, run, &publish)?;
         }
-        self.program.perform(op, self.common, run, scratch)?;
+        self.program.perform(op, self.common, self.done + run, scratch)?;
         let is_traced = start.is_some() && !op.action.is_on_host();
         let event = if entry.event.is_some() || is_traced {
             let device = &self.common.devices[op.device];

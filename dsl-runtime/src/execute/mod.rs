@@ -2,13 +2,14 @@
 //!
 //! A [`Program`] is a plan made ready. `script` has who issues what after which waits, `lanes` the threads that do so,
 //! `progress` how they wait for each other, `action` what a single operation is, `rotation` which buffer is in which slot
-//! in which run, `trace` what was run when.
+//! in which run, `recorder` how devices repeat runs by themselves, `trace` what was run when.
 
 mod action;
 mod caller;
 mod lanes;
 mod memory;
 mod progress;
+mod recorder;
 mod rotation;
 mod script;
 #[cfg(test)]
@@ -28,6 +29,7 @@ use action::Failure;
 pub(crate) use caller::this_thread;
 use lanes::{Batch, Ended};
 pub(crate) use memory::{Memory, allocate};
+use recorder::Recorder;
 use rotation::Rotation;
 use script::{Queue, Script};
 use trace::Note;
@@ -71,6 +73,8 @@ pub(crate) struct Program {
     /// What is done once, before the first run.
     first: Script,
     each: Script,
+    /// Where devices may record runs.
+    recorder: Option<Recorder>,
 }
 
 /// How often each of these programs runs to do some steps: the first as often as it can, the next what is left, and so on.
@@ -120,7 +124,12 @@ impl Program {
         let first = Script::new(&plan.before, Issue::InOrder, awaits);
         let each = Script::new(&plan.ops, issue, awaits);
         let rotation = Rotation::new(&plan.rotation);
-        Ok(Self { plan, functions, kernels, origins, stagings, rotation, first, each })
+        Ok(Self { plan, functions, kernels, origins, stagings, rotation, first, each, recorder: None })
+    }
+
+    /// The same program, of which devices that can may record runs.
+    pub(crate) fn recorded(self, devices: &[Box<dyn Device>]) -> Self {
+        Self { recorder: Recorder::new(&self.plan, &self.rotation, devices), ..self }
     }
 
     /// Runs the plan `runs` times, after what it does before, waits for the end of it all, and turns the slots of the
@@ -164,14 +173,18 @@ impl Program {
     fn issue(&self, common: &Common<'_>, runs: u64) -> Result<[Vec<Note>; 2], Ended> {
         let mut first = Vec::new();
         if !self.plan.before.is_empty() {
-            first = Batch::new(self, &self.first, &self.plan.before, common, 1).issue()?;
+            first = Batch::new(self, &self.first, &self.plan.before, common, 0, 1).issue()?;
             // The operations of a run don't wait for it: they needn't in the same queue.
             let queues = self.queues();
             if queues.len() > 1 || queues.iter().any(|(_, queue)| *queue != QueueId::COMPUTE) {
                 self.finish(common, common.step(&self.plan, 0)).map_err(Ended::Failed)?;
             }
         }
-        let each = Batch::new(self, &self.each, &self.plan.ops, common, runs).issue()?;
+        if let (Some(recorder), None) = (&self.recorder, common.trace) {
+            recorder.issue(self, common, runs)?;
+            return Ok([first, Vec::new()]);
+        }
+        let each = Batch::new(self, &self.each, &self.plan.ops, common, 0, runs).issue()?;
         Ok([first, each])
     }
 

@@ -49,6 +49,15 @@ impl Rotation {
         }
     }
 
+    /// The runs after which every buffer is back in its slot.
+    pub(super) fn turn(&self) -> u64 {
+        fn divisor(a: u64, b: u64) -> u64 {
+            if b == 0 { a } else { divisor(b, a % b) }
+        }
+        let lengths = self.cycles.iter().map(|cycle| cycle.len() as u64);
+        lengths.fold(1, |all, length| all / divisor(all, length) * length)
+    }
+
     /// Moves the buffers to where they are after `runs` runs.
     pub(super) fn apply(&self, fields: &mut [Memory], runs: u64) {
         let slots = || self.places.keys().copied();
@@ -87,6 +96,8 @@ mod tests {
         for pairs in [Vec::new(), two, three, both] {
             let rotation = Rotation::new(&pairs);
             let mut plain = fields(3);
+            let turned = |slot| rotation.origin(slot, rotation.turn()) == slot;
+            assert!(pairs.iter().all(|&(slot, _)| turned(slot)));
             for runs in 0..13 {
                 let mut turned = fields(3);
                 rotation.apply(&mut turned, runs);

@@ -4,7 +4,8 @@ use std::any::Any;
 use std::sync::{Arc, Mutex};
 
 use crate::backend::{
-    BufferId, Device, DeviceInfo, DeviceKind, EventId, FreeMemory, KernelId, Launch, Place, QueueId, allowed_cpus,
+    BufferId, Device, DeviceInfo, DeviceKind, EventId, FreeMemory, KernelId, Launch, Place, QueueId, RecordingId,
+    allowed_cpus,
 };
 use crate::clock::{Span, now};
 use crate::error::{Error, Result};
@@ -158,6 +159,27 @@ impl Device for Notebook {
     fn copy_to_peer(&self, queue: QueueId, from: Place<'_>, other: &dyn Device, to: Place<'_>) -> Result<()> {
         let other = other.as_any().downcast_ref::<Self>().map_or(0, |other| other.number);
         self.work(format!("send {} to {other}'s {} on {}", from.buffer.0, to.buffer.0, queue.0))
+    }
+
+    fn record(&self, queue: QueueId) -> Result<bool> {
+        let can = self.number < 2;
+        if can {
+            self.note(format!("record on {}", queue.0));
+        }
+        Ok(can)
+    }
+
+    fn recorded(&self, queue: QueueId) -> Result<RecordingId> {
+        self.note(format!("recorded on {}", queue.0));
+        Ok(RecordingId(5))
+    }
+
+    fn replay(&self, queue: QueueId, recording: RecordingId) -> Result<()> {
+        self.work(format!("replay {} on {}", recording.0, queue.0))
+    }
+
+    fn forget(&self, recording: RecordingId) {
+        self.note(format!("forget {}", recording.0));
     }
 
     fn span(&self, event: EventId) -> Result<Option<Span>> {

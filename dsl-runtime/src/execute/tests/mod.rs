@@ -4,6 +4,7 @@ mod cells;
 mod faults;
 mod orders;
 mod places;
+mod recordings;
 mod traces;
 
 use crate::backend::{Device, QueueId};
