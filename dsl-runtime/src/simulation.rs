@@ -192,7 +192,8 @@ impl Builder {
 
     /// Opens the devices. The environment has the last word: `POLYHALO_DEVICES` and `POLYHALO_EXCHANGE` replace what the
     /// program says, `POLYHALO_VERIFY=1` and `POLYHALO_PARANOID=1` ask for checked runs ([`verify`](Self::verify),
-    /// [`paranoid`](Self::paranoid)); `polyhalo verify` sets them.
+    /// [`paranoid`](Self::paranoid)); `polyhalo verify` sets them. `POLYHALO_TUNE`, `POLYHALO_SHAPE` and `POLYHALO_GRAPHS=0`
+    /// are for kernels on GPUs ([`gpu`](Self::gpu), [`graphs`](Self::graphs)).
     pub fn build(self) -> Result<Simulation> {
         self.overridden(|name| env::var(name).ok())?.build_as_said()
     }
@@ -206,6 +207,13 @@ impl Builder {
         if let Some(exchange) = variable("POLYHALO_EXCHANGE") {
             self.exchange = exchange.parse()?;
         }
+        if let Some(tune) = variable("POLYHALO_TUNE") {
+            self.options.gpu.tune = tune.parse()?;
+        }
+        if let Some(shape) = variable("POLYHALO_SHAPE") {
+            self.options.gpu.shape = Some(shape.parse()?);
+        }
+        self.records &= variable("POLYHALO_GRAPHS").is_none_or(|value| value != "0");
         let is_set = |name: &str| variable(name).is_some_and(|value| value != "0");
         self.verify |= is_set("POLYHALO_VERIFY");
         self.paranoid |= is_set("POLYHALO_PARANOID");

@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use clap::Args;
+use polyhalo::backend::{GpuOptions, Tune};
 use polyhalo::prelude::*;
 use polyhalo::{Builder, Error, Run};
 
@@ -24,8 +25,8 @@ pub(crate) use outcome::{Outcome, Values};
 /// Which devices a program runs on, and how they work together.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Devices {
-    /// Where to run: auto, reference, host, opencl, opencl:PLATFORM (part of a platform's name); several with a count or
-    /// a plus, as in host:4, opencl:pocl:2 and host:1+opencl:pocl:1.
+    /// Where to run: auto, reference, host, opencl, opencl:PLATFORM (part of a platform's name), cuda, hip; several with a
+    /// count or a plus, as in host:4, opencl:pocl:2, cuda:1x4 (four subdomains on one GPU) and host:1+cuda:1.
     #[arg(long, value_name = "SPEC", default_value = "auto")]
     devices: String,
     /// Threads of each host device; if not given, the CPUs that this process may use are shared out among them.
@@ -45,6 +46,15 @@ pub(crate) struct Devices {
     /// The CPUs of the threads that work for a device: near it, far from it (to compare), or none in particular.
     #[arg(long, value_name = "WHERE", default_value = "near")]
     affinity: String,
+    /// Measure how kernels are best laid out on a GPU, even where that is known already.
+    #[arg(long)]
+    tune: bool,
+    /// Lay all kernels out on a GPU like this: point:XxYxZ or march:XxY:PLANES, with the threads of a block.
+    #[arg(long, value_name = "SHAPE")]
+    shape: Option<String>,
+    /// Enqueue every operation by itself, rather than steps as a whole where a GPU can record them.
+    #[arg(long)]
+    no_graphs: bool,
     /// Make halo cells worthless before they are exchanged, and look for such values after every step.
     #[arg(long)]
     paranoid: bool,
@@ -61,6 +71,9 @@ impl Devices {
             split: "even".into(),
             helpers: auto(),
             affinity: "near".into(),
+            tune: false,
+            shape: None,
+            no_graphs: false,
             paranoid: false,
         }
     }
@@ -69,6 +82,9 @@ impl Devices {
     pub(crate) fn build(&self, builder: Builder) -> Result<Simulation> {
         let builder = builder.devices(&self.devices).exchange(self.exchange.parse()?).division(self.split.parse()?);
         let builder = builder.helpers(self.helpers.parse()?).affinity(self.affinity.parse()?).paranoid(self.paranoid);
+        let tune = if self.tune { Tune::Again } else { Tune::default() };
+        let shape = self.shape.as_deref().map(str::parse).transpose()?;
+        let builder = builder.gpu(GpuOptions { tune, shape }).graphs(!self.no_graphs);
         let builder = if let Some(threads) = self.threads { builder.threads(threads) } else { builder };
         let sim = builder.build()?;
         for (device, home) in sim.devices().iter().zip(sim.placement()) {

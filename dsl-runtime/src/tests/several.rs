@@ -110,6 +110,11 @@ fn the_environment_has_the_last_word() {
     assert_eq!((sim.devices().len(), sim.exchange()), (2, Exchange::Streamed));
     assert!(sim.shared.shadow.is_some() && !sim.shared.paranoid);
     assert!(matches!(with(&[("POLYHALO_EXCHANGE", "fast")]), Err(Error::NoSuchExchange { .. })));
+    assert!(sim.shared.records);
+    let pairs = &[("POLYHALO_GRAPHS", "0"), ("POLYHALO_DEVICES", "host"), ("POLYHALO_SHAPE", "march:32x4:8")];
+    assert!(!with(pairs).unwrap().build().unwrap().shared.records);
+    assert!(matches!(with(&[("POLYHALO_SHAPE", "round")]), Err(Error::NoSuchChoice { what: "shape", .. })));
+    assert!(matches!(with(&[("POLYHALO_TUNE", "often")]), Err(Error::NoSuchChoice { .. })));
     assert!(with(&[("POLYHALO_VERIFY", "0"), ("POLYHALO_DEVICES", "")]).unwrap().build().is_err());
 }
 

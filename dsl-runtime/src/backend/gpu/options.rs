@@ -27,6 +27,35 @@ pub enum Tune {
     Never,
 }
 
+impl Tune {
+    /// Every choice.
+    pub const ALL: [Self; 3] = [Self::Once, Self::Again, Self::Never];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Again => "again",
+            Self::Never => "never",
+        }
+    }
+}
+
+impl fmt::Display for Tune {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Tune {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|tune| tune.name().eq_ignore_ascii_case(text.trim()));
+        let known = || Self::ALL.map(Self::name).to_vec();
+        found.ok_or_else(|| Error::NoSuchChoice { what: "time to measure", name: text.into(), known: known() })
+    }
+}
+
 /// How the points of a box become threads of a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shape {
