@@ -299,6 +299,13 @@ impl Simulation {
         self.shared.devices.iter().map(|device| device.home().clone()).collect()
     }
 
+    /// How each kernel is laid out on the first device that has something to say about it: its name and words such as
+    /// `march:32x8:32 (40 registers, embedded PTX)`. What is chosen by measuring is known after the first run.
+    pub fn shapes(&self) -> Vec<(&'static str, String)> {
+        let shapes = self.shared.devices.iter().map(|device| device.shapes());
+        shapes.into_iter().find(|shapes| !shapes.is_empty()).unwrap_or_default()
+    }
+
     /// Steps that were run so far, those before a checkpoint that was restored included.
     pub fn steps(&self) -> Result<u64> {
         Ok(self.shared.state()?.steps)
