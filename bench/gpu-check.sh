@@ -15,10 +15,10 @@ examples=(heat wave elastic gray_scott burgers himeno perona_malik automaton poi
 
 build() {
     local built=${CARGO_TARGET_DIR:-$root/target}/release name
-    (cd "$root" && cargo build --release -p polyhalo --examples --bins && cargo build --release -p polyhalo-bench --bin gpu)
+    (cd "$root" && cargo build --release -p polyhalo --examples && cargo build --release -p polyhalo-bench --bin gpu)
     rm -rf "$bundle"
     mkdir -p "$bundle"
-    for name in "${examples[@]/#/examples/}" gpu polyhalo; do
+    for name in "${examples[@]/#/examples/}" gpu; do
         cp "$built/$name" "$bundle/"
         ! command -v strip >/dev/null || strip "$bundle/${name##*/}"
     done
