@@ -419,6 +419,11 @@ impl Machine {
         device != peer && self.settings.peers == Peers::All
     }
 
+    /// Whether a device may reach the memory of another one now.
+    pub fn reaches(&self, device: usize, peer: usize) -> bool {
+        self.lock().memory.may_reach(device, Owner::Device(peer))
+    }
+
     /// Lets a device reach the memory of another one.
     pub fn enable_peer(&self, device: usize, peer: usize) -> Outcome<()> {
         if device == peer {

@@ -192,8 +192,8 @@ fn a_double_serves_several_threads() {
         let machine = machine(order);
         let starts = [zeroes(&machine, 0, 1), zeroes(&machine, 1, 1)];
         std::thread::scope(|scope| {
-            for device in 0..2 {
-                let (machine, start) = (&machine, starts[device]);
+            for (device, start) in starts.into_iter().enumerate() {
+                let machine = &machine;
                 scope.spawn(move || {
                     let stream = machine.stream(device, false).unwrap();
                     for _ in 0..200 {
