@@ -4,7 +4,7 @@ use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
 
 use polyhalo_double_engine::{Failure, Kind, Outcome, View, Work};
-use polyhalo_double_ptx::{Extent, Memory};
+use polyhalo_double_ptx::{Extent, Fault, Memory};
 
 use crate::devices::{BLOCK, BLOCK_THREADS, GRID, SHARED_BYTES};
 use crate::entry::In;
@@ -15,7 +15,8 @@ use crate::{Double, codes};
 /// The memory that the engine lets a kernel reach.
 struct Reached<'a>(&'a View<'a>);
 
-impl Memory for Reached<'_> {
+// SAFETY: what the engine lets work reach lives until the work has run, and the engine runs one piece of work at a time.
+unsafe impl Memory for Reached<'_> {
     fn reach(&self, address: u64, bytes: usize, write: bool) -> Result<Extent, String> {
         let extent = self.0.reach(address, bytes, write)?;
         Ok(Extent { start: extent.start, end: extent.end })
@@ -79,9 +80,11 @@ impl Launch {
         let (name, device) = (function.name.clone(), function.device);
         let action = move |view: &View<'_>| {
             let kernel = function.module.kernel(&function.name).expect("a function is a kernel of its module");
-            kernel
-                .run(grid, block, &values, &Reached(view))
-                .map_err(|fault| Failure::new(Kind::IllegalAddress, fault.to_string()))
+            match kernel.run(grid, block, &values, &Reached(view)) {
+                Ok(_) => Ok(()),
+                Err(fault @ Fault::Launch { .. }) => Err(Failure::new(Kind::LaunchFailed, fault.to_string())),
+                Err(fault @ Fault::Access { .. }) => Err(Failure::new(Kind::IllegalAddress, fault.to_string())),
+            }
         };
         Ok(Work { name, device, touches: double.machine.touches(addresses), action: Arc::new(action) })
     }
