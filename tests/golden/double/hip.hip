@@ -101,6 +101,7 @@ static inline __attribute__((always_inline)) __device__ void double_2_column(dou
     const Index start = (lo_x + i_3) + (lo_y + j) * sy_2 + (lo_z + first) * sz;
 
     double kappa_zm1 = kappa[start - sz];
+#pragma unroll 1
     for (int k = first; k < end; ++k) {
         const Index c_3 = start + (k - first) * sz;
         const double kappa_here = kappa[c_3];

@@ -131,6 +131,7 @@ static inline __attribute__((always_inline)) __device__ void extremes_column(dou
 
     double u_zm1 = u[start - sz];
     double u_here = u[start];
+#pragma unroll 1
     for (int k = first; k < end; ++k) {
         const Index c = start + (k - first) * sz;
         const double u_z1 = u[c + sz];

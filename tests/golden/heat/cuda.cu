@@ -77,6 +77,7 @@ static inline __attribute__((always_inline)) __device__ void heat_column(double 
     double u_here = u[start];
     double kappa_zm1 = kappa[start - sz];
     double kappa_here = kappa[start];
+#pragma unroll 1
     for (int k = first; k < end; ++k) {
         const Index c = start + (k - first) * sz;
         const double u_z1 = u[c + sz];

@@ -70,6 +70,7 @@ static inline __attribute__((always_inline)) __device__ void jacobi_f32_column(f
 
     float u_zm1 = u[start - sz];
     float u_here = u[start];
+#pragma unroll 1
     for (int k = first; k < end; ++k) {
         const Index c = start + (k - first) * sz;
         const float u_z1 = u[c + sz];

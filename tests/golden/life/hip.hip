@@ -192,6 +192,7 @@ static inline __attribute__((always_inline)) __device__ void life_column(int *ou
     int age_x1 = age[start + 1];
     int age_x1_y1_zm1 = age[start + 1 + sy - sz];
     int age_x1_y1 = age[start + 1 + sy];
+#pragma unroll 1
     for (int k = first; k < end; ++k) {
         const Index c = start + (k - first) * sz;
         const int age_xm1_ym1_z1 = age[c - 1 - sy + sz];

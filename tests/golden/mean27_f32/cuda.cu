@@ -110,6 +110,7 @@ static inline __attribute__((always_inline)) __device__ void mean27_f32_column(f
     float u_x1 = u[start + 1];
     float u_x1_y1_zm1 = u[start + 1 + sy - sz];
     float u_x1_y1 = u[start + 1 + sy];
+#pragma unroll 1
     for (int k = first; k < end; ++k) {
         const Index c = start + (k - first) * sz;
         const float u_xm1_ym1_z1 = u[c - 1 - sy + sz];

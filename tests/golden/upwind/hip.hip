@@ -88,6 +88,7 @@ static inline __attribute__((always_inline)) __device__ void upwind_column(doubl
     double u_zm3 = u[start - 3*sz];
     double u_zm2 = u[start - 2*sz];
     double u_zm1 = u[start - sz];
+#pragma unroll 1
     for (int k = first; k < end; ++k) {
         const Index c = start + (k - first) * sz;
         const double u_here = u[c];

@@ -112,6 +112,7 @@ static inline __attribute__((always_inline)) __device__ void weighted_column(dou
     double u_zm1 = u[start - sz];
     double u_here = u[start];
     double u_z1 = u[start + sz];
+#pragma unroll 1
     for (int k = first; k < end; ++k) {
         const Index c = start + (k - first) * sz;
         const double u_z2 = u[c + 2*sz];

@@ -89,6 +89,7 @@ static inline __attribute__((always_inline)) __device__ void widths_column(float
 
     float coarse_zm1 = coarse[start - sz];
     float coarse_here = coarse[start];
+#pragma unroll 1
     for (int k = first; k < end; ++k) {
         const Index c = start + (k - first) * sz;
         const float coarse_z1 = coarse[c + sz];

@@ -155,6 +155,8 @@ impl Source<'_> {
             let word = if is_flat { "const " } else { "" };
             lines.extend(kept.flat_map(|offset| self.loaded(march, column, offset, word, Some(march), 4)));
         }
+        // Several points in one round would move fewer values, but need more registers and text.
+        lines.push("#pragma unroll 1".into());
         lines.push(format!("    for (int {k} = {first}; {k} < {end}; ++{k}) {{"));
         for (axes, cell) in cells.iter().rev() {
             let value = match march.start.get(axes) {
