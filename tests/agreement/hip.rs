@@ -70,7 +70,10 @@ fn run(
     for (start, values) in starts.iter().zip(&case.memory) {
         ranges.push(Range { lo: *start, hi: start + values.layout.bytes });
     }
-    ranges.sort();
+    let reach = |address: usize, bytes: usize, _: bool| {
+        let holds = |range: &&Range| range.lo <= address && address + bytes <= range.hi;
+        ranges.iter().find(holds).copied().ok_or_else(|| format!("{bytes} bytes at {address:#x} are not in {ranges:x?}"))
+    };
     let origin = |number: usize, shift: [i64; 3]| {
         let layout = &case.memory[number].layout;
         // The origin of a field is moved, perhaps out of its memory.
@@ -100,10 +103,10 @@ fn run(
         Walk::Row => [[3, 2, 1], [size[1], size[2], 1]],
     };
     let grid = [0, 1, 2].map(|axis| threads[axis].div_ceil(block[axis]));
-    let launch = Launch { grid, block, backwards, ranges: &ranges };
-    // SAFETY: an argument is a word, which holds values of any size in its low bytes; the ranges are the memories; nothing
+    let launch = Launch { grid, block, backwards, reach: &reach };
+    // SAFETY: an argument is a word, which holds values of any size in its low bytes; memories are reached only; nothing
     // else uses these.
-    unsafe { kernel.run(&launch, &pointers) }.map_err(|fault| format!("{fault:?} of {ranges:?}"))?;
+    unsafe { kernel.run(&launch, &pointers) }.map_err(|fault| fault.to_string())?;
     pointers.clear();
     let bytes = memories.iter().zip(&case.memory).map(|(memory, values)| {
         memory.iter().flat_map(|word| word.to_le_bytes()).take(values.layout.bytes).collect()

@@ -6,4 +6,4 @@ mod object;
 mod signature;
 
 pub use compiler::{Refused, cache, compile};
-pub use object::{Fault, FaultKind, Kernel, Launch, Loaded, Parameter, ParameterKind, Range, Unloadable, load};
+pub use object::{Fault, FaultKind, Kernel, Launch, Loaded, Parameter, ParameterKind, Range, Reach, Unloadable, load};

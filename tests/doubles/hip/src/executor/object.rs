@@ -1,11 +1,12 @@
 //! Loads what the double's compiler made, and runs launches of its kernels.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::{fs, process, slice};
+use std::{fmt, fs, process, slice};
 
 use libloading::Library;
 
@@ -61,7 +62,7 @@ pub enum Unloadable {
     Broken(String),
 }
 
-/// Memory that a launch may touch.
+/// Memory around an address.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Range {
@@ -71,8 +72,12 @@ pub struct Range {
     pub hi: usize,
 }
 
+/// Finds the memory around so many bytes at an address, which are read or (if true) written; an error if a launch may not do
+/// so.
+pub type Reach<'a> = &'a dyn Fn(usize, usize, bool) -> Result<Range, String>;
+
 /// A launch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Launch<'a> {
     /// Blocks along each axis.
     pub grid: [u32; 3],
@@ -80,12 +85,12 @@ pub struct Launch<'a> {
     pub block: [u32; 3],
     /// Whether the last thread comes first.
     pub backwards: bool,
-    /// What it may touch, sorted; no two overlap.
-    pub ranges: &'a [Range],
+    /// What it may touch.
+    pub reach: Reach<'a>,
 }
 
 /// What a launch did that it must not do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// What it was.
     pub kind: FaultKind,
@@ -96,12 +101,10 @@ pub struct Fault {
 }
 
 /// Kinds of faults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// Read memory at an address that is not its own.
-    Read(usize),
-    /// Wrote there.
-    Write(usize),
+    /// Touched memory that it may not touch, for the given reason.
+    Address(String),
     /// Did what C++ gives no meaning: a sum of signed integers that is too large, a shift by too much.
     Undefined,
 }
@@ -112,8 +115,8 @@ struct RawLaunch {
     grid: [u32; 3],
     block: [u32; 3],
     backwards: u32,
-    ranges: *const Range,
-    range_count: usize,
+    reach: extern "C" fn(*const RawLaunch, usize, u32, bool, *mut Range) -> bool,
+    context: *const c_void,
     fault: RawFault,
 }
 
@@ -228,6 +231,39 @@ fn parameter(raw: &RawParameter) -> Parameter {
     Parameter { bytes: raw.bytes as usize, kind }
 }
 
+/// What a launch needs to know of its caller.
+struct Context<'a> {
+    reach: Reach<'a>,
+    /// Why the first access that must not be made must not be.
+    refused: RefCell<Option<String>>,
+}
+
+extern "C" fn reach(launch: *const RawLaunch, address: usize, bytes: u32, writes: bool, range: *mut Range) -> bool {
+    // SAFETY: the object hands back what `run` gave it, which made the context, and a range of its own.
+    let (context, range) = unsafe { (&*(*launch).context.cast::<Context<'_>>(), &mut *range) };
+    match (context.reach)(address, bytes as usize, writes) {
+        Ok(found) => {
+            *range = found;
+            true
+        }
+        Err(reason) => {
+            context.refused.borrow_mut().get_or_insert(reason);
+            false
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fault { kind, block, thread } = self;
+        match kind {
+            FaultKind::Address(reason) => f.write_str(reason)?,
+            FaultKind::Undefined => f.write_str("an operation that C++ gives no meaning")?,
+        }
+        write!(f, " (thread {thread:?} of block {block:?})")
+    }
+}
+
 impl Loaded {
     /// The kernel of a name.
     pub fn kernel(&self, name: &str) -> Option<&Kernel> {
@@ -242,25 +278,26 @@ impl Kernel {
     /// What a thread did first that it must not do.
     ///
     /// # Safety
-    /// The arguments are as many values as the kernel has parameters, of their sizes. All ranges are memory that is there,
-    /// and nothing else reads what the kernel writes or writes what it reads.
+    /// The arguments are as many values as the kernel has parameters, of their sizes. The ranges that `reach` finds are memory
+    /// that is there, and nothing else reads what the kernel writes or writes what it reads.
     pub unsafe fn run(&self, launch: &Launch<'_>, arguments: &[*mut c_void]) -> Result<(), Fault> {
         assert_eq!(arguments.len(), self.parameters.len(), "an argument for each parameter of `{}`", self.name);
+        let context = Context { reach: launch.reach, refused: RefCell::new(None) };
         let mut raw = RawLaunch {
             grid: launch.grid,
             block: launch.block,
             backwards: launch.backwards.into(),
-            ranges: launch.ranges.as_ptr(),
-            range_count: launch.ranges.len(),
+            reach,
+            context: std::ptr::from_ref(&context).cast(),
             fault: RawFault::default(),
         };
         // SAFETY: the caller's promise; the entry only reads the list of arguments.
         unsafe { (self.run)(&mut raw, arguments.as_ptr().cast_mut()) };
         let RawFault { kind, block, thread, address } = raw.fault;
+        let refused = context.refused.into_inner();
         let kind = match kind {
             0 => return Ok(()),
-            1 => FaultKind::Read(address),
-            2 => FaultKind::Write(address),
+            1 | 2 => FaultKind::Address(refused.unwrap_or_else(|| format!("it may not touch {address:#x}"))),
             _ => FaultKind::Undefined,
         };
         Err(Fault { kind, block, thread })

@@ -14,7 +14,7 @@ namespace polyhalo_double {
 
 typedef __UINTPTR_TYPE__ Address;
 
-// Memory that may be touched; sorted by address.
+// Memory that may be touched.
 struct Range {
     Address lo, hi;
 };
@@ -31,8 +31,10 @@ struct Launch {
     unsigned grid[3], block[3];
     // Whether the last thread of the last block comes first.
     unsigned backwards;
-    const Range *ranges;
-    __SIZE_TYPE__ range_count;
+    // Finds the memory around `bytes` at an address; false if the device may not touch them.
+    bool (*reach)(const Launch *, Address, unsigned bytes, bool writes, Range *);
+    // The caller's.
+    const void *context;
     Fault fault;
 };
 
@@ -70,20 +72,6 @@ static __attribute__((noinline, cold)) void fail(unsigned kind, Address address)
     }
 }
 
-// The range that holds `bytes` from `address` on, or null.
-static __attribute__((noinline)) const Range *find(Address address, unsigned bytes)
-{
-    __SIZE_TYPE__ first = 0, count = launch->range_count;
-    while (count > 1) {
-        const __SIZE_TYPE__ half = count / 2;
-        const bool later = launch->ranges[first + half].lo <= address;
-        first += later ? half : 0;
-        count -= later ? half : count - half;
-    }
-    const Range *range = &launch->ranges[first];
-    return count == 1 && address >= range->lo && range->hi - range->lo >= bytes && address <= range->hi - bytes ? range : 0;
-}
-
 template <class T> struct is_const { static const bool value = false; };
 template <class T> struct is_const<const T> { static const bool value = true; };
 
@@ -99,18 +87,28 @@ public:
     {
         const Address address = (Address)base + (Address)(long long)index * sizeof(T);
         if (__builtin_expect(address - lo >= span, 0)) {
-            const Range *range = find(address, sizeof(T));
-            if (!range) {
-                fail(is_const<T>::value ? 1 : 2, address);
+            if (!reach(address)) {
                 return *(T *)nowhere;
             }
-            lo = range->lo;
-            span = range->hi - range->lo - sizeof(T) + 1;
         }
         return *(T *)address;
     }
 
     T &operator*() const { return (*this)[0]; }
+
+private:
+    __attribute__((noinline)) bool reach(Address address) const
+    {
+        const bool writes = !is_const<T>::value;
+        Range range;
+        if (!launch->reach(launch, address, sizeof(T), writes, &range)) {
+            fail(writes ? 2 : 1, address);
+            return false;
+        }
+        lo = range.lo;
+        span = range.hi - range.lo - sizeof(T) + 1;
+        return true;
+    }
 };
 
 } // namespace polyhalo_double
