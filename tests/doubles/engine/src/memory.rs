@@ -419,6 +419,11 @@ impl Machine {
         device != peer && self.settings.peers == Peers::All
     }
 
+    /// Whether a device reaches the memory of another one now.
+    pub fn has_peer(&self, device: usize, peer: usize) -> bool {
+        self.lock().memory.peers.contains(&(device, peer))
+    }
+
     /// Lets a device reach the memory of another one.
     pub fn enable_peer(&self, device: usize, peer: usize) -> Outcome<()> {
         if device == peer {

@@ -8,6 +8,7 @@ use polyhalo_double_engine::Kind;
 pub(super) const SUCCESS: i32 = 0;
 pub(super) const INVALID_VALUE: i32 = 1;
 pub(super) const INVALID_CONFIGURATION: i32 = 9;
+pub(super) const INVALID_PITCH: i32 = 12;
 pub(super) const NO_DEVICE: i32 = 100;
 pub(super) const INVALID_DEVICE: i32 = 101;
 pub(super) const INVALID_IMAGE: i32 = 200;
@@ -44,18 +45,20 @@ pub(super) fn code(kind: Kind) -> i32 {
         Kind::CaptureImplicit => 906,
         Kind::CapturedEvent => 907,
         Kind::CaptureWrongThread => 908,
+        Kind::IllegalState => 401,
         Kind::Code(code) => code,
     }
 }
 
 /// Codes with their names and what they mean.
-const NAMES: [(i32, &CStr, &CStr); 39] = [
+const NAMES: [(i32, &CStr, &CStr); 44] = [
     (0, c"hipSuccess", c"no error"),
     (1, c"hipErrorInvalidValue", c"invalid argument"),
     (2, c"hipErrorOutOfMemory", c"out of memory"),
     (3, c"hipErrorNotInitialized", c"initialization error"),
     (4, c"hipErrorDeinitialized", c"driver shutting down"),
     (9, c"hipErrorInvalidConfiguration", c"invalid configuration argument"),
+    (12, c"hipErrorInvalidPitchValue", c"invalid pitch argument"),
     (17, c"hipErrorInvalidDevicePointer", c"invalid device pointer"),
     (21, c"hipErrorInvalidMemcpyDirection", c"invalid copy direction for memcpy"),
     (35, c"hipErrorInsufficientDriver", c"driver version is insufficient for runtime version"),
@@ -69,6 +72,7 @@ const NAMES: [(i32, &CStr, &CStr); 39] = [
     (217, c"hipErrorPeerAccessUnsupported", c"peer access is not supported between these two devices"),
     (301, c"hipErrorFileNotFound", c"file not found"),
     (400, c"hipErrorInvalidHandle", c"invalid resource handle"),
+    (401, c"hipErrorIllegalState", c"the operation cannot be performed in the present state"),
     (500, c"hipErrorNotFound", c"named symbol not found"),
     (600, c"hipErrorNotReady", c"device not ready"),
     (700, c"hipErrorIllegalAddress", c"an illegal memory access was encountered"),
@@ -88,6 +92,9 @@ const NAMES: [(i32, &CStr, &CStr); 39] = [
     (903, c"hipErrorStreamCaptureUnmatched", c"capture was not ended in the same stream as it began"),
     (904, c"hipErrorStreamCaptureUnjoined", c"capturing stream has unjoined work"),
     (905, c"hipErrorStreamCaptureIsolation", c"dependency created on uncaptured work in another stream"),
+    (906, c"hipErrorStreamCaptureImplicit", c"operation would make the legacy stream depend on a capturing stream"),
+    (907, c"hipErrorCapturedEvent", c"operation not permitted on an event last recorded in a capturing stream"),
+    (908, c"hipErrorStreamCaptureWrongThread", c"capture was not ended by the thread that began it"),
     (999, c"hipErrorUnknown", c"unknown error"),
 ];
 
