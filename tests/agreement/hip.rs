@@ -77,7 +77,7 @@ fn run(
     let origin = |number: usize, shift: [i64; 3]| {
         let layout = &case.memory[number].layout;
         // The origin of a field is moved, perhaps out of its memory.
-        starts[number].wrapping_add_signed(layout.shifted_origin(shift).wrapping_mul(layout.ty.bytes() as isize)) as u64
+        starts[number].wrapping_add(layout.shifted_origin(shift).wrapping_mul(layout.ty.bytes())) as u64
     };
     let word = |value: i64| value as u64;
     let extent = |value: usize| i64::try_from(value).expect("grids of tests are small");

@@ -112,8 +112,8 @@ fn blanked(source: &str) -> String {
 
 /// The last number in a text: `amdgpu_flat_work_group_size(1, 256)` has 256.
 fn last_number(text: &str) -> Option<u32> {
-    let numbers = text.split(|c: char| !is_of_name(c)).filter_map(|word| word.parse().ok());
-    numbers.last()
+    let mut numbers = text.split(|c: char| !is_of_name(c)).filter_map(|word| word.parse().ok());
+    numbers.next_back()
 }
 
 fn is_of_name(c: char) -> bool {
