@@ -56,7 +56,7 @@ unsafe fn copy(
     for end in [from, to] {
         if let Side::Device(other) = end.side
             && other != device
-            && !machine.has_peer(device, other)
+            && !machine.reaches(device, other)
         {
             let message = format!("device {device} copies from or to device {other} without access to its memory");
             return Err(machine.misuse(Kind::InvalidValue, message));

@@ -173,7 +173,7 @@ fn machine(image: &[u8]) -> Result<(), Unloadable> {
     let own = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
     match image {
         _ if image.starts_with(BUNDLE) => Err(Unloadable::Foreign),
-        [0x7f, b'E', b'L', b'F', head @ ..] if head.len() > 60 => match u16::from_le_bytes([image[18], image[19]]) {
+        [0x7f, b'E', b'L', b'F', head @ ..] if head.len() >= 60 => match u16::from_le_bytes([image[18], image[19]]) {
             found if found == own => Ok(()),
             found if GPUS.contains(&found) => Err(Unloadable::Foreign),
             found => Err(Unloadable::Broken(format!("an ELF file for machine {found}"))),

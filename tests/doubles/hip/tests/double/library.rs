@@ -7,9 +7,9 @@ use std::{env, fs, process, ptr};
 
 use libloading::Library;
 
-/// The library, loaded from a copy.
+/// The library, loaded from a copy. It stays loaded, as drivers do.
 pub(crate) struct Hip {
-    library: Library,
+    library: &'static Library,
     log: PathBuf,
 }
 
@@ -44,6 +44,7 @@ entry_points! {
     fn hipMalloc(place: &mut u64, bytes: usize);
     fn hipFree(address: u64);
     fn hipHostMalloc(place: &mut u64, bytes: usize, flags: u32);
+    fn hipHostFree(address: u64);
     fn hipMemsetAsync(address: u64, value: i32, bytes: usize, stream: u64);
     fn hipMemcpy(to: u64, from: u64, bytes: usize, kind: u32);
     fn hipMemcpyAsync(to: u64, from: u64, bytes: usize, kind: u32, stream: u64);
@@ -138,7 +139,7 @@ impl Hip {
             let set = library.get::<unsafe extern "C" fn(*const c_char)>("polyhalo_double_settings");
             set.expect("the double has it")(text.as_ptr());
         }
-        Self { library, log }
+        Self { library: Box::leak(Box::new(library)), log }
     }
 
     /// Whether a look-up finds an entry point.

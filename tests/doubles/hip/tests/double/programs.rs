@@ -169,6 +169,26 @@ fn boxes_travel_between_devices_of_the_double_with_and_without_access() {
 }
 
 #[test]
+fn pinned_memory_of_the_double_is_copied_when_the_copy_runs_and_other_memory_at_the_call() {
+    let hip = Hip::new(&["ORDER=lazy"]);
+    let (stream, mut pinned) = (hip.stream(), 0);
+    assert_eq!(hip.hipHostMalloc(&mut pinned, 8, 1), 0);
+    let mut own = Box::new(1.0_f64);
+    for (host, expected) in [(pinned, 2.0), (std::ptr::from_mut(&mut *own) as u64, 1.0)] {
+        let (device, place) = (hip.alloc(8), host as *mut f64);
+        // SAFETY: both are memory for a number, and the device only reads them.
+        unsafe { place.write_volatile(1.0) };
+        assert_eq!(hip.hipMemcpyAsync(device, host, 8, 1, stream), 0);
+        // SAFETY: as above; a caller who does so with pinned memory is mistaken, and sees it.
+        unsafe { place.write_volatile(2.0) };
+        assert_eq!(hip.hipStreamSynchronize(stream), 0);
+        assert_eq!(hip.download(device, 1), [expected]);
+    }
+    assert_eq!(hip.hipHostFree(pinned), 0);
+    assert_eq!(hip.misuses(), "");
+}
+
+#[test]
 fn events_of_the_double_have_times_and_are_asked_for() {
     let hip = Hip::new(&["ORDER=lazy"]);
     let (stream, from, to) = (hip.stream(), hip.event(), hip.event());
