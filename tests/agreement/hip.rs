@@ -72,7 +72,11 @@ fn run(
     }
     let reach = |address: usize, bytes: usize, _: bool| {
         let holds = |range: &&Range| range.lo <= address && address + bytes <= range.hi;
-        ranges.iter().find(holds).copied().ok_or_else(|| format!("{bytes} bytes at {address:#x} are not in {ranges:x?}"))
+        ranges
+            .iter()
+            .find(holds)
+            .copied()
+            .ok_or_else(|| format!("{bytes} bytes at {address:#x} are not in {ranges:x?}"))
     };
     let origin = |number: usize, shift: [i64; 3]| {
         let layout = &case.memory[number].layout;
@@ -108,9 +112,10 @@ fn run(
     // else uses these.
     unsafe { kernel.run(&launch, &pointers) }.map_err(|fault| fault.to_string())?;
     pointers.clear();
-    let bytes = memories.iter().zip(&case.memory).map(|(memory, values)| {
-        memory.iter().flat_map(|word| word.to_le_bytes()).take(values.layout.bytes).collect()
-    });
+    let bytes = memories
+        .iter()
+        .zip(&case.memory)
+        .map(|(memory, values)| memory.iter().flat_map(|word| word.to_le_bytes()).take(values.layout.bytes).collect());
     Ok(bytes.collect())
 }
 

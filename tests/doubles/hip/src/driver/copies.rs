@@ -179,7 +179,8 @@ fn end(pitched: Pitched, [x, y, z]: [usize; 3], [bytes, rows, planes]: [usize; 3
 unsafe extern "C" fn hipMemcpy3DAsync(given: *const Copy3D, stream: u64) -> i32 {
     call("hipMemcpy3DAsync", |machine, device| {
         // SAFETY: the caller gives a null pointer or a description.
-        let given = unsafe { given.as_ref() }.ok_or_else(|| wrong(codes::INVALID_VALUE, "a copy without a description"))?;
+        let given =
+            unsafe { given.as_ref() }.ok_or_else(|| wrong(codes::INVALID_VALUE, "a copy without a description"))?;
         let Copy3D { from, to, from_place, to_place, extent, kind, .. } = *given;
         if !given.from_array.is_null() || !given.to_array.is_null() {
             return Err(wrong(codes::INVALID_VALUE, "the double has no arrays"));
@@ -210,7 +211,8 @@ struct PeerCopy3D {
 unsafe extern "C" fn hipMemcpy3DPeerAsync(given: *const PeerCopy3D, stream: u64) -> i32 {
     call("hipMemcpy3DPeerAsync", |machine, device| {
         // SAFETY: the caller gives a null pointer or a description.
-        let given = unsafe { given.as_ref() }.ok_or_else(|| wrong(codes::INVALID_VALUE, "a copy without a description"))?;
+        let given =
+            unsafe { given.as_ref() }.ok_or_else(|| wrong(codes::INVALID_VALUE, "a copy without a description"))?;
         if !given.from_array.is_null() || !given.to_array.is_null() {
             return Err(wrong(codes::INVALID_VALUE, "the double has no arrays"));
         }
@@ -224,7 +226,14 @@ unsafe extern "C" fn hipMemcpy3DPeerAsync(given: *const PeerCopy3D, stream: u64)
 
 /// Copies from a device to another one, by way of the host if they can't reach each other.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn hipMemcpyPeerAsync(to: u64, to_device: i32, from: u64, from_device: i32, bytes: usize, stream: u64) -> i32 {
+unsafe extern "C" fn hipMemcpyPeerAsync(
+    to: u64,
+    to_device: i32,
+    from: u64,
+    from_device: i32,
+    bytes: usize,
+    stream: u64,
+) -> i32 {
     call("hipMemcpyPeerAsync", |machine, device| {
         let side = |number| numbered(number).map(Side::Device);
         let (from, to) = (Block::line(from, side(from_device)?), Block::line(to, side(to_device)?));

@@ -151,7 +151,8 @@ fn program(source: &str, architecture: &str, kernels: &[Signature]) -> String {
     }
     let shown = "extern \"C\" __attribute__((visibility(\"default\")))";
     // Nothing but an architecture's characters gets into the program.
-    let architecture: String = architecture.chars().filter(|c| c.is_ascii_alphanumeric() || ":+-".contains(*c)).collect();
+    let architecture: String =
+        architecture.chars().filter(|c| c.is_ascii_alphanumeric() || ":+-".contains(*c)).collect();
     let _ = write!(
         text,
         "{shown} const char polyhalo_double_architecture[] = \"{architecture}\";\n\
@@ -167,7 +168,10 @@ fn entry(text: &mut String, number: usize, kernel: &Signature) {
         true => format!("{{8, polyhalo_double::is_const<{}>::value ? 1 : 2}}, ", argument.ty),
     });
     let declared = kernel.arguments.iter().enumerate().map(|(at, argument)| match argument.is_pointer {
-        false => format!("    const {} polyhalo_double_{at} = *({0} *)polyhalo_double_values[{at}];\n", unqualified(&argument.ty)),
+        false => format!(
+            "    const {} polyhalo_double_{at} = *({0} *)polyhalo_double_values[{at}];\n",
+            unqualified(&argument.ty)
+        ),
         true => {
             let ty = &argument.ty;
             format!("    {}polyhalo_double_{at}(*({ty} **)polyhalo_double_values[{at}]);\n", checked(ty, ""))

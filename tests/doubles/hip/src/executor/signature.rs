@@ -100,7 +100,11 @@ fn blanked(source: &str) -> String {
             rest[1..].find('"').map_or(rest.len(), |end| end + 2)
         } else {
             let (kept, after) = rest.split_at(first.len_utf8());
-            if kept.is_ascii() { out.push_str(kept) } else { blank(&mut out, kept) }
+            if kept.is_ascii() {
+                out.push_str(kept)
+            } else {
+                blank(&mut out, kept)
+            }
             rest = after;
             continue;
         };
@@ -140,7 +144,8 @@ mod tests {
         let arguments = |kernel: &Signature| -> Vec<_> {
             kernel.arguments.iter().map(|a| (a.ty.clone(), a.is_pointer, a.name.clone())).collect()
         };
-        let expected = [("double", true, "out"), ("const unsigned long long", true, "u"), ("const signed char", false, "a")];
+        let expected =
+            [("double", true, "out"), ("const unsigned long long", true, "u"), ("const signed char", false, "a")];
         assert_eq!(arguments(&found[0]), expected.map(|(ty, is, name)| (ty.to_owned(), is, name.to_owned())));
         assert_eq!(&source[found[0].arguments[0].place.clone()], "\n    double *out");
         assert!(found[1].arguments.is_empty());

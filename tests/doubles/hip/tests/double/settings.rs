@@ -77,7 +77,8 @@ fn entry_points_of_the_double_can_be_missing() {
 #[test]
 fn the_compiler_of_the_double_says_what_is_wrong() {
     let hip = Hip::new(&[]);
-    let (code, _, log) = hip.compiled("extern \"C\" __global__ void f(double *out)\n{\n    out[0] = unknown;\n}\n", &[]);
+    let (code, _, log) =
+        hip.compiled("extern \"C\" __global__ void f(double *out)\n{\n    out[0] = unknown;\n}\n", &[]);
     assert_eq!(code, 6);
     assert!(log.contains("kernel.hip:3") && log.contains("unknown"), "{log}");
     let (code, _, log) = hip.compiled(KERNEL, &["--unknown-option"]);
@@ -96,7 +97,8 @@ fn the_compiler_of_the_double_says_what_is_wrong() {
 #[test]
 fn an_unknown_architecture_ends_the_process_of_the_double() {
     const CHILD: &str = "POLYHALO_DOUBLE_CHILD";
-    let ways: [(&str, &[&str], &[&str]); 2] = [("arch", &[], &["--offload-arch=gfx942"]), ("mode", &["HIPRTC=abort"], &[])];
+    let ways: [(&str, &[&str], &[&str]); 2] =
+        [("arch", &[], &["--offload-arch=gfx942"]), ("mode", &["HIPRTC=abort"], &[])];
     if let Ok(way) = env::var(CHILD) {
         let (_, settings, options) = ways.iter().find(|(name, ..)| *name == way).expect("the parent knows them");
         Hip::new(settings).compiled(KERNEL, options);
