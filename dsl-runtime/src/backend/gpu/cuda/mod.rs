@@ -11,8 +11,8 @@ mod entries;
 #[cfg(test)]
 mod tests;
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::path::{Path, PathBuf};
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::path::PathBuf;
 use std::ptr;
 use std::sync::OnceLock;
 

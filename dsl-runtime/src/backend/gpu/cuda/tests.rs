@@ -26,7 +26,6 @@ fn what_is_no_library_of_cuda_is_a_reason() {
 }
 
 /// The driver with every entry point answered by a function that fails, but those of `absent`.
-#[cfg(test)]
 fn made_of_failures(absent: &'static [&'static str]) -> Result<Cuda, String> {
     extern "C" fn fails() -> c_int {
         100
