@@ -5,7 +5,6 @@
 mod affinity;
 pub mod gpu;
 pub mod host;
-mod library;
 mod numa;
 pub mod opencl;
 pub mod reference;

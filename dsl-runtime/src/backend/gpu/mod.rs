@@ -3,11 +3,14 @@
 //! `driver` is what the device asks of a driver, `cuda` and `hip` are the two, `code` decides what is loaded and has it
 //! compiled if need be, `device` is the device, with the help of `lane`, `copies`, `tune` and `recording`.
 
+mod boxes;
 mod code;
 mod cuda;
 mod device;
 mod driver;
 mod hip;
+mod image;
+mod library;
 mod options;
 
 use super::{Backend, Device, Listing, OpenOptions};

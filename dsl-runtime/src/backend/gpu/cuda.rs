@@ -1,8 +1,0 @@
-//! NVIDIA's driver.
-
-use super::driver::Driver;
-
-/// The driver of this machine, loaded when first asked for; why there is none.
-pub(super) fn driver() -> Result<&'static dyn Driver, String> {
-    Err("not there".into())
-}
