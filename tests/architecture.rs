@@ -152,8 +152,22 @@ fn crates_depend_on_each_other_in_one_direction() {
     check("codegen", &[], &devices);
     check("dsl-macros", &["polyhalo-codegen"], &devices);
     // The runtime fills ghost cells by stencils of its own.
-    check("dsl-runtime", &["polyhalo-macros"], &compiler);
+    check("dsl-runtime", &["polyhalo-macros", "polyhalo-codegen"], &compiler);
     check("", &["polyhalo-macros", "polyhalo-runtime", "polyhalo-codegen"], &compiler);
+}
+
+#[test]
+fn the_runtime_asks_vendors_compilers_without_the_language() {
+    let line = |manifest: &str, start: &str| {
+        let manifest = read(&root().join(manifest));
+        manifest.lines().find(|line| line.starts_with(start)).map(str::to_owned).unwrap_or_default()
+    };
+    assert!(line("Cargo.toml", "polyhalo-codegen = ").contains("default-features = false"));
+    assert_eq!(line("dsl-runtime/Cargo.toml", "polyhalo-codegen"), "polyhalo-codegen.workspace = true");
+    // Whatever the compiler needs for the language is left out with it.
+    for needed in ["syn", "quote", "proc-macro2", "rspirv"] {
+        assert!(line("codegen/Cargo.toml", &format!("{needed} = ")).contains("optional = true"), "{needed}");
+    }
 }
 
 #[test]
