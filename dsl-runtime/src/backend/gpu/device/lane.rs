@@ -43,6 +43,7 @@ struct Held {
     number: u64,
     /// A moment after it; without one nobody knows before the lane is finished.
     mark: Option<Arc<Mark>>,
+    #[expect(dead_code, reason = "it is held for the driver, not read")]
     data: Kept,
 }
 

@@ -45,7 +45,9 @@ impl GpuDevice {
         let buffers = self.launch_buffers(&kernel, launch)?;
         if !arguments::fits(&launch.range) {
             let name = desc.name;
-            return Err(self.misuse("launch", format!("`{name}` over {}: a coordinate has more than 31 bits", launch.range)));
+            return Err(
+                self.misuse("launch", format!("`{name}` over {}: a coordinate has more than 31 bits", launch.range))
+            );
         }
         let layouts: Vec<_> = buffers.iter().map(|buffer| buffer.layout).collect();
         let job = Job {
@@ -80,7 +82,8 @@ impl GpuDevice {
     fn launch_buffers(&self, kernel: &Kernel, launch: &Launch<'_>) -> Result<Vec<Arc<Buffer>>> {
         let all = || launch.outputs.iter().chain(launch.fields);
         let buffers: Vec<_> = all().map(|cells| self.buffer("launch", cells.buffer)).collect::<Result<_>>()?;
-        let layouts: BTreeMap<_, _> = all().zip(&buffers).map(|(cells, buffer)| (cells.buffer, buffer.layout)).collect();
+        let layouts: BTreeMap<_, _> =
+            all().zip(&buffers).map(|(cells, buffer)| (cells.buffer, buffer.layout)).collect();
         let checked = launch.check(kernel.desc, |buffer| layouts.get(&buffer).copied());
         checked.map(|()| buffers).map_err(|message| self.misuse("launch", message))
     }
@@ -127,9 +130,7 @@ impl GpuDevice {
                 kept::keep(&self.card, kernel.desc, shape);
                 Chosen { shape, how: "as measured".into() }
             }
-            Err(failure) => {
-                Chosen { shape: default, how: format!("by default, as {} gave {failure}", failure.call) }
-            }
+            Err(failure) => Chosen { shape: default, how: format!("by default, as {} gave {failure}", failure.call) },
         };
         kernel.choose(chosen);
         Ok(())

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::card::OpenCard;
 use super::GpuDevice;
+use super::card::OpenCard;
 use crate::backend::gpu::driver::{Called, Card, Driver, Failure};
 use crate::backend::{Affinity, Device, DeviceInfo, DeviceKind, Listing, OpenOptions, allowed_cpus};
 use crate::error::{Error, Result};

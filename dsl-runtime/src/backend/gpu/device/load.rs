@@ -8,7 +8,7 @@ use super::kept;
 use super::locked;
 use super::shapes::{self, Limits};
 use crate::backend::gpu::code;
-use crate::backend::gpu::driver::{Failure, Function, Kind, Module, Uses};
+use crate::backend::gpu::driver::{Called, Failure, Function, Kind, Module, Uses};
 use crate::backend::gpu::options::Shape;
 use crate::error::{Error, Result};
 use crate::kernel::{KernelDesc, Walk};
@@ -57,17 +57,22 @@ impl Kernel {
         if let Some(kernel) = loaded.into_iter().find(|kernel| ptr::eq(kernel.desc, desc)) {
             return Ok(kernel);
         }
-        let code::Loaded { module, origin } = code::load(card.driver, &card.facts, desc)?;
-        // From here on it unloads itself.
-        let (chosen, kept, card_of_it) = (Mutex::default(), OnceLock::new(), card.clone());
-        let mut kernel = Self { desc, origin, forms: Vec::new(), chosen, kept, card: card_of_it, module };
-        kernel.find().map_err(error)?;
-        let kernel = Arc::new(kernel);
+        let loaded = code::load(card.driver, &card.facts, desc)?;
+        let kernel = Arc::new(Self::new(card, desc, loaded).map_err(error)?);
         kernels.push(Arc::downgrade(&kernel));
         Ok(kernel)
     }
 
-    fn find(&mut self) -> Result<(), Failure> {
+    /// The kernel with all its forms; the code is unloaded when it is dropped, or can't be used.
+    pub(super) fn new(card: &Arc<OpenCard>, desc: &'static KernelDesc, loaded: code::Loaded) -> Called<Self> {
+        let code::Loaded { module, origin } = loaded;
+        let (card, chosen, kept) = (card.clone(), Mutex::default(), OnceLock::new());
+        let mut kernel = Self { desc, origin, forms: Vec::new(), chosen, kept, card, module };
+        kernel.find()?;
+        Ok(kernel)
+    }
+
+    fn find(&mut self) -> Called<()> {
         let (driver, number) = (self.card.driver, self.card.number());
         for form in self.desc.code.gpu {
             let function = driver.function(number, self.module, form.entry)?;
@@ -90,7 +95,10 @@ impl Kernel {
 
     /// How it can walk.
     pub(super) fn walks(&self, may_be_narrow: bool) -> Vec<Walk> {
-        [Walk::Point, Walk::March, Walk::Row].into_iter().filter(|&walk| self.form(walk, may_be_narrow).is_some()).collect()
+        [Walk::Point, Walk::March, Walk::Row]
+            .into_iter()
+            .filter(|&walk| self.form(walk, may_be_narrow).is_some())
+            .collect()
     }
 
     /// What its shapes must respect.
@@ -141,7 +149,8 @@ impl Kernel {
         let uses = self.form(shape.walk, true).map(|form| form.uses);
         let registers = uses.map_or(0, |uses| uses.registers);
         let spilled = uses.filter(|uses| uses.local_bytes > 0);
-        let spilled = spilled.map_or_else(String::new, |uses| format!(" and {} bytes of local memory", uses.local_bytes));
+        let spilled =
+            spilled.map_or_else(String::new, |uses| format!(" and {} bytes of local memory", uses.local_bytes));
         format!("{shape} {how}, {registers} registers{spilled}, {}", self.origin)
     }
 }

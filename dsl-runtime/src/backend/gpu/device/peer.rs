@@ -14,7 +14,9 @@ impl GpuDevice {
     /// What another device of this process is to this one, if it is one of the same driver.
     pub(super) fn peer<'a>(&self, other: &'a dyn Device) -> Option<&'a Self> {
         let other = other.as_any().downcast_ref::<Self>();
-        other.filter(|other| std::ptr::addr_eq(self.card.driver, other.card.driver))
+        let (here, backend) = (self.card.driver, self.info.backend);
+        // Drivers without data of their own may lie at one address.
+        other.filter(|other| std::ptr::addr_eq(here, other.card.driver) && backend == other.info.backend)
     }
 
     /// The other device, if this one can copy to its memory; if not, why.

@@ -77,9 +77,9 @@ pub(super) fn candidates(walks: &[Walk], points: [usize; 3], limits: impl Fn(Wal
     let blocks: &[[u32; 3]] = &[[64, 4, 1], [32, 4, 2], [32, 8, 1], [128, 2, 1], [256, 1, 1], [64, 2, 2]];
     let points_of = blocks.iter().map(|&block| Shape { walk: Walk::Point, block, planes: 1 });
     let columns = [[64, 4, 1], [32, 8, 1], [128, 2, 1], [32, 4, 1]];
-    let columns = columns.iter().flat_map(|&block| {
-        [16, 32, 64, 8].into_iter().map(move |planes| Shape { walk: Walk::March, block, planes })
-    });
+    let columns = columns
+        .iter()
+        .flat_map(|&block| [16, 32, 64, 8].into_iter().map(move |planes| Shape { walk: Walk::March, block, planes }));
     let fits = |shape: &Shape| {
         // Columns longer than the box are as long as the box: one such is enough.
         let is_new = shape.planes <= 8 || (shape.planes as usize) / 2 < points[2];
@@ -102,8 +102,10 @@ pub(super) fn pieces(shape: Shape, most: [u32; 3], range: Box3) -> impl Iterator
         let (points, place) = each[axis];
         let longest = place.map_or(i64::MAX, |place| points.saturating_mul(i64::from(most[place].max(1))));
         let (lo, hi) = (range.lo[axis], range.hi[axis]);
-        std::iter::successors((lo < hi).then_some(lo), move |&start| start.checked_add(longest).filter(|&next| next < hi))
-            .map(move |start| (start, start.saturating_add(longest).min(hi)))
+        std::iter::successors((lo < hi).then_some(lo), move |&start| {
+            start.checked_add(longest).filter(|&next| next < hi)
+        })
+        .map(move |start| (start, start.saturating_add(longest).min(hi)))
     };
     let grid = move |part: &Box3| {
         let mut grid = [1; 3];
@@ -215,7 +217,9 @@ mod tests {
     #[test]
     fn every_point_is_computed_once_within_the_limits_of_the_grid() {
         let range = Box3 { lo: [-2, 3, 5], hi: [7, 11, 18] };
-        for shape in [shape("point:4x2x1"), shape("point:2x2x2"), shape("march:4x2:3"), shape("march:2x1:100"), row([2, 2, 1])] {
+        for shape in
+            [shape("point:4x2x1"), shape("point:2x2x2"), shape("march:4x2:3"), shape("march:2x1:100"), row([2, 2, 1])]
+        {
             for (most, split) in [([100; 3], false), ([100, 2, 100], true), ([1, 2, 3], true), ([1, 1, 1], true)] {
                 let pieces: Vec<_> = pieces(shape, most, range).collect();
                 let mut points = Vec::new();
