@@ -411,7 +411,7 @@ pub trait Device: Send + Sync {
     /// plane.
     fn alloc(&self, layout: &Layout) -> Result<BufferId>;
 
-    /// Gives memory back once the work that uses it is finished.
+    /// Gives memory back once the work that uses it is finished, for which it may wait.
     fn free(&self, buffer: BufferId);
 
     /// Enqueues the replacement of a box by `data`, whose rows follow one another without gaps; `data` may be changed
@@ -533,6 +533,12 @@ pub trait Device: Send + Sync {
     fn span(&self, event: EventId) -> Result<Option<Span>> {
         let _ = event;
         Ok(None)
+    }
+
+    /// How the loaded kernels are laid out on the device and where their code comes from, for reports: each kernel's name
+    /// and a few words. Nothing where there is nothing to choose.
+    fn shapes(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
     }
 }
 

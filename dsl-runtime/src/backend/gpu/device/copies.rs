@@ -1,0 +1,143 @@
+//! From boxes of bytes in buffers to what a driver copies.
+
+use super::card::Buffer;
+use crate::backend::gpu::driver::{End, Side};
+use crate::layout::Region;
+
+/// A box in a run of bytes, with pitches that make sense even along axes with a single row or plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rect {
+    offset: usize,
+    row_pitch: usize,
+    plane_pitch: usize,
+    /// Bytes, rows and planes; all 0 if one is.
+    pub(super) shape: [usize; 3],
+}
+
+impl Rect {
+    /// The box of a region; `None` if it doesn't fit so many bytes.
+    pub(super) fn new(region: &Region, bytes: usize) -> Option<Self> {
+        let Region { offset, row_bytes, rows, planes, .. } = *region;
+        if row_bytes == 0 || rows == 0 || planes == 0 {
+            return Some(Self { offset: 0, row_pitch: 0, plane_pitch: 0, shape: [0; 3] });
+        }
+        let row_pitch = if rows > 1 { region.row_pitch } else { row_bytes };
+        let plane_pitch = if planes > 1 { region.plane_pitch } else { row_pitch.checked_mul(rows)? };
+        let row_pitch = if rows == 1 && planes > 1 { plane_pitch } else { row_pitch };
+        let last_row = (planes - 1).checked_mul(plane_pitch)?.checked_add((rows - 1).checked_mul(row_pitch)?)?;
+        let end = offset.checked_add(last_row)?.checked_add(row_bytes)?;
+        let is_apart = row_pitch >= row_bytes
+            && plane_pitch >= row_pitch.checked_mul(rows)?
+            && plane_pitch.is_multiple_of(row_pitch);
+        let shape = [row_bytes, rows, planes];
+        (is_apart && end <= bytes).then_some(Self { offset, row_pitch, plane_pitch, shape })
+    }
+
+    /// Rows that follow one another without gaps.
+    pub(super) fn packed(shape: [usize; 3]) -> Self {
+        let [bytes, rows, _] = shape;
+        Self { offset: 0, row_pitch: bytes, plane_pitch: bytes * rows, shape }
+    }
+
+    /// Whether there is nothing in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.shape.contains(&0)
+    }
+
+    /// The bytes in it.
+    pub(super) fn bytes(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// This box in a buffer, for a driver.
+    pub(super) fn on_card(&self, buffer: &Buffer) -> End {
+        self.at(Side::Card(buffer.card.number()), buffer.address.0)
+    }
+
+    /// This box in memory of the host.
+    pub(super) fn on_host(&self, start: *const u8) -> End {
+        self.at(Side::Host, start as u64)
+    }
+
+    fn at(&self, side: Side, start: u64) -> End {
+        let Self { offset, row_pitch, plane_pitch, .. } = *self;
+        End { side, address: start + offset as u64, row_pitch, plane_pitch }
+    }
+}
+
+/// The shape in which boxes of one shape are copied: rows without gaps at both ends become one row, and so do planes.
+pub(super) fn joined(mut shape: [usize; 3], ends: [&mut End; 2]) -> [usize; 3] {
+    let [bytes, rows, planes] = shape;
+    if ends.iter().all(|end| rows == 1 || end.row_pitch == bytes) {
+        let row = bytes * rows;
+        shape = if planes > 1 && ends.iter().all(|end| end.plane_pitch == row) {
+            [row * planes, 1, 1]
+        } else if planes > 1 {
+            // Planes take the place of rows.
+            [row, planes, 1]
+        } else {
+            [row, 1, 1]
+        };
+        for end in ends {
+            end.row_pitch = if shape[1] > 1 { end.plane_pitch } else { shape[0] };
+            end.plane_pitch = end.row_pitch * shape[1];
+        }
+    }
+    shape
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn region(offset: usize, shape: [usize; 3], row_pitch: usize, plane_pitch: usize) -> Region {
+        let [row_bytes, rows, planes] = shape;
+        Region { offset, row_bytes, rows, planes, row_pitch, plane_pitch }
+    }
+
+    #[test]
+    fn boxes_that_fit_get_sensible_pitches() {
+        let check = |region: Region, expected: [usize; 3]| {
+            let Rect { offset, row_pitch, plane_pitch, .. } = Rect::new(&region, 1000).unwrap();
+            assert_eq!([offset, row_pitch, plane_pitch], expected, "{region:?}");
+        };
+        check(region(8, [10, 3, 2], 20, 100), [8, 20, 100]);
+        check(region(8, [10, 1, 2], 7, 100), [8, 100, 100]);
+        check(region(8, [10, 3, 1], 20, 7), [8, 20, 60]);
+        check(region(8, [10, 1, 1], 0, 0), [8, 10, 10]);
+        check(region(5000, [0, 1, 1], 0, 0), [0; 3]);
+        for broken in [
+            region(991, [10, 1, 1], 10, 10),
+            region(0, [10, 2, 1], 9, 100),
+            region(0, [10, 2, 2], 20, 30),
+            region(0, [10, 2, 2], 20, 50),
+            region(usize::MAX, [10, 2, 2], 20, 40),
+            region(0, [10, 2, 2], usize::MAX, usize::MAX),
+        ] {
+            assert_eq!(Rect::new(&broken, 1000), None, "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn rows_without_gaps_are_joined_where_both_ends_have_none() {
+        let check = |shape: [usize; 3], from: [usize; 2], to: [usize; 2], expected: ([usize; 3], [usize; 2])| {
+            let end =
+                |[row_pitch, plane_pitch]: [usize; 2]| End { side: Side::Host, address: 0, row_pitch, plane_pitch };
+            let (mut from, mut to) = (end(from), end(to));
+            let joined = joined(shape, [&mut from, &mut to]);
+            let [bytes, rows, planes] = joined;
+            assert_eq!((joined, [from.row_pitch, to.row_pitch]), expected, "{shape:?}");
+            for end in [from, to] {
+                assert!(end.row_pitch >= bytes && end.plane_pitch >= end.row_pitch * rows);
+                assert!(end.plane_pitch.is_multiple_of(end.row_pitch) || planes == 1);
+            }
+        };
+        check([8, 4, 2], [8, 32], [8, 32], ([64, 1, 1], [64, 64]));
+        check([8, 4, 2], [8, 40], [8, 32], ([32, 2, 1], [40, 32]));
+        check([8, 4, 2], [16, 64], [8, 32], ([8, 4, 2], [16, 8]));
+        check([8, 4, 1], [8, 32], [8, 32], ([32, 1, 1], [32, 32]));
+        check([8, 1, 3], [24, 24], [8, 8], ([8, 3, 1], [24, 8]));
+        check([8, 1, 1], [8, 8], [8, 8], ([8, 1, 1], [8, 8]));
+        check([8, 1, 3], [8, 8], [8, 8], ([24, 1, 1], [24, 24]));
+    }
+}
