@@ -8,6 +8,7 @@ use super::cache::{Cache, Key};
 use super::private::Folder;
 use super::processes::{self, Finished, LIMIT, text};
 use super::programs::{self, Environment, Program, Search, process_environment};
+use super::usage::{self, Usage};
 
 /// How clang is found. ROCm's own comes before the system's; the newest release that was tried comes first.
 pub const SEARCH: Search = Search {
@@ -19,6 +20,9 @@ pub const SEARCH: Search = Search {
     names: &["clang-22", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang"],
     probe,
 };
+
+/// Of a vector register, for one thread.
+const REGISTER_BYTES: u32 = 4;
 
 /// A clang that can make code for AMD GPUs.
 #[derive(Clone, Debug)]
@@ -41,6 +45,8 @@ pub struct Resources {
     pub scratch_bytes: u32,
     /// Memory shared by a block.
     pub shared_bytes: u32,
+    /// Threads in a wave, where the metadata tell.
+    pub lanes: Option<u32>,
 }
 
 /// A code object for `source`, from the cache or from the clang of this machine.
@@ -116,11 +122,19 @@ impl Clang {
 
     /// Whether `arch` is among the processors that the AMDGPU target lists.
     fn knows(&self, arch: &str) -> Result<bool, String> {
-        let done =
-            programs::answer(self.path(), &["-x", "hip", "--target=amdgcn-amd-amdhsa", "--print-supported-cpus"])?;
         // Features may follow: gfx90a:xnack-.
         let processor = arch.split(':').next().unwrap_or(arch);
-        Ok(done.log().lines().any(|line| line.trim() == processor))
+        Ok(self.architectures()?.iter().any(|name| name == processor))
+    }
+
+    /// The GPUs that it knows, such as `gfx90a`.
+    pub fn architectures(&self) -> Result<Vec<String>, String> {
+        let done =
+            programs::answer(self.path(), &["-x", "hip", "--target=amdgcn-amd-amdhsa", "--print-supported-cpus"])?;
+        let log = done.log();
+        // Generic ones, such as gfx9-generic, are for objects that several GPUs can load.
+        let names = log.lines().map(str::trim).filter(|line| line.starts_with("gfx") && !line.contains(' '));
+        Ok(names.map(str::to_owned).collect())
     }
 }
 
@@ -170,9 +184,32 @@ pub fn resources(assembly: &str) -> Vec<Resources> {
             spills_sgpr: count(".sgpr_spill_count")?,
             scratch_bytes: count(".private_segment_fixed_size")?,
             shared_bytes: count(".group_segment_fixed_size")?,
+            lanes: count(".wavefront_size"),
         })
     };
     kernels.filter_map(read).collect()
+}
+
+/// What each kernel of an assembly text uses: its metadata, and its loads and stores.
+pub fn usages(assembly: &str) -> Vec<Usage> {
+    let counted = usage::count(usage::gcn::listings(assembly));
+    let waves = usage::gcn::waves(assembly);
+    let usage = |used: Resources| {
+        let counted = counted.iter().find(|counted| counted.kernel == used.kernel).cloned();
+        let waves = waves.iter().find(|(kernel, _)| *kernel == used.kernel).map(|(_, waves)| *waves);
+        Usage {
+            kernel: used.kernel,
+            registers: Some(used.vgprs),
+            scalar_registers: Some(used.sgprs),
+            spill_bytes: Some(REGISTER_BYTES * (used.spills_vgpr + used.spills_sgpr)),
+            local_bytes: Some(used.scratch_bytes),
+            shared_bytes: Some(used.shared_bytes),
+            lanes: used.lanes,
+            waves,
+            ..counted.unwrap_or_default()
+        }
+    };
+    resources(assembly).into_iter().map(usage).collect()
 }
 
 /// One run tells both the version (on standard error) and the targets.
@@ -258,6 +295,26 @@ mod tests {
         let assembly = require::built("gfx90a", clang.assembly(source, "gfx90a", false));
         let wide = &resources(&assembly)[0];
         assert!(wide.spills_vgpr > 0 && wide.scratch_bytes > 0, "{wide:?}");
+        let [wide] = usages(&assembly).try_into().unwrap();
+        assert!(wide.spill_bytes > Some(0) && wide.local_bytes > Some(0), "{wide:?}");
+        // Spills go to memory too, but no field is read by them.
+        assert_eq!((wide.traffic.loaded_bytes, wide.traffic.stored_bytes), (80 * 8, 80 * 8), "{wide:?}");
+    }
+
+    #[test]
+    fn loads_and_stores_are_found_in_the_assembly() {
+        let Some(clang) = clang() else { return };
+        let known = clang.architectures().unwrap();
+        for arch in DEVICES {
+            assert!(known.iter().any(|name| name == arch), "{arch} in {known:?}");
+            let assembly = require::built(arch, clang.assembly(samples::HIP, arch, false));
+            let [heat] = usages(&assembly).try_into().unwrap();
+            let traffic = heat.traffic;
+            // Seven values; a compiler may fetch neighbours along X by one instruction.
+            assert_eq!((traffic.loaded_bytes, traffic.stores, traffic.stored_bytes), (7 * 8, 1, 8), "{arch}: {heat:?}");
+            assert!((4..=7).contains(&traffic.loads) && heat.waves > Some(1) && heat.in_loop.is_none(), "{heat:?}");
+            assert!(matches!(heat.lanes, Some(32 | 64)) && heat.spill_bytes == Some(0), "{heat:?}");
+        }
     }
 
     #[test]
@@ -288,7 +345,7 @@ mod tests {
             format!(
                 "  - .args:\n      - .name: {name}_argument\n        .offset: 0\n    .group_segment_fixed_size: 64\n    \
                  .name:           {name}\n    .private_segment_fixed_size: 8\n    .sgpr_count: 20\n    .sgpr_spill_count: 1\n    \
-                 .symbol:         {name}.kd\n    .vgpr_count: {vgprs}\n    .vgpr_spill_count: 2\n"
+                 .symbol:         {name}.kd\n    .vgpr_count: {vgprs}\n    .vgpr_spill_count: 2\n    .wavefront_size: 64\n"
             )
         };
         let text = format!(
@@ -304,6 +361,7 @@ mod tests {
             spills_sgpr: 1,
             scratch_bytes: 8,
             shared_bytes: 64,
+            lanes: Some(64),
         };
         assert_eq!(resources(&text), [expected("one", 24), expected("two", 48)]);
         assert_eq!(resources("no metadata"), []);

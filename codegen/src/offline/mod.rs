@@ -20,11 +20,13 @@ pub mod require;
 mod samples;
 pub mod spirv_tools;
 pub mod tools;
+pub mod usage;
 
 pub use cache::Cache;
 pub use clang::Clang;
 pub use nvrtc::Nvrtc;
 pub use tools::{ToolStatus, tools};
+pub use usage::{Traffic, Usage};
 
 /// What came of asking a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use super::Outcome;
 use super::private::Folder;
 use super::processes::{self, Finished, LIMIT, text};
 use super::programs::{self, Environment, Program, Search, process_environment};
+use super::usage::{self, Usage};
 
 const HOMES: &[(&str, &str)] = &[("CUDA_HOME", "bin"), ("CUDA_PATH", "bin")];
 const FOLDERS: &[&str] = &["/usr/local/cuda/bin"];
@@ -60,6 +61,8 @@ pub struct Resources {
     pub spill_stores: u32,
     /// Bytes read back.
     pub spill_loads: u32,
+    /// Memory of a thread's own in bytes, spills included.
+    pub stack_bytes: u32,
     /// Memory shared by a block, in bytes.
     pub shared_bytes: u32,
 }
@@ -102,6 +105,18 @@ impl Ptxas {
         attempt().unwrap_or_else(Outcome::Absent)
     }
 
+    /// The GPUs that it knows, such as `sm_90`.
+    pub fn architectures(&self) -> Result<Vec<String>, String> {
+        let help = programs::answer(&self.0.path, &["--help"])?.log();
+        // The help also lists GPUs for other options; every list is the same.
+        let names = help.split('\'').filter(|word| word.starts_with("sm_")).map(str::to_owned);
+        let mut names: Vec<String> = names.collect();
+        let number = |name: &String| name.trim_matches(|c: char| !c.is_ascii_digit()).parse::<u32>().ok();
+        names.sort_by_key(|name| (number(name), name.clone()));
+        names.dedup();
+        Ok(names)
+    }
+
     fn refusal(&self, done: &Finished) -> Outcome<Assembled> {
         let log = done.log();
         // An `error` is a mistake in the PTX; what is only `fatal` (an unknown device, a PTX version that is too new, a
@@ -137,6 +152,23 @@ impl Nvdisasm {
     }
 }
 
+/// What each kernel uses: what `ptxas` tells, and the loads and stores in the machine code.
+pub fn usages(kernels: &[Resources], sass: &str) -> Vec<Usage> {
+    let counted = usage::count(usage::sass::listings(sass));
+    let usage = |used: &Resources| {
+        let counted = counted.iter().find(|counted| counted.kernel == used.kernel).cloned();
+        Usage {
+            kernel: used.kernel.clone(),
+            registers: Some(used.registers),
+            spill_bytes: Some(used.spill_stores),
+            local_bytes: Some(used.stack_bytes),
+            shared_bytes: Some(used.shared_bytes),
+            ..counted.unwrap_or_default()
+        }
+    };
+    kernels.iter().map(usage).collect()
+}
+
 /// `V12.9.86` of `Cuda compilation tools, release 12.9, V12.9.86`.
 fn release(line: &str) -> Option<&str> {
     line.strip_prefix("Cuda compilation tools, release ")?.split_once(", V").map(|(_, version)| version)
@@ -153,6 +185,7 @@ pub fn resources(log: &str) -> Vec<Resources> {
         let Some(kernel) = kernels.last_mut() else {
             continue;
         };
+        kernel.stack_bytes += before(line, " bytes stack frame").unwrap_or(0);
         kernel.spill_stores += before(line, " bytes spill stores").unwrap_or(0);
         kernel.spill_loads += before(line, " bytes spill loads").unwrap_or(0);
         kernel.registers = before(line, " registers").unwrap_or(kernel.registers);
@@ -190,10 +223,10 @@ ptxas info    : Function properties for helper
     8 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads
 ptxas info    : Used 48 registers, used 1 barriers, 2880 bytes smem, 400 bytes cmem[0]
 ";
-        let heat =
-            Resources { kernel: "heat".into(), registers: 22, spill_stores: 24, spill_loads: 32, shared_bytes: 0 };
-        let march =
-            Resources { kernel: "march".into(), registers: 48, spill_stores: 8, spill_loads: 4, shared_bytes: 2880 };
+        let used = |kernel: &str, registers, [spill_stores, spill_loads, stack_bytes, shared_bytes]: [u32; 4]| {
+            Resources { kernel: kernel.into(), registers, spill_stores, spill_loads, stack_bytes, shared_bytes }
+        };
+        let (heat, march) = (used("heat", 22, [24, 32, 16, 0]), used("march", 48, [8, 4, 8, 2880]));
         assert_eq!(resources(log), [heat, march]);
         assert_eq!(resources("nothing of use"), []);
     }
@@ -208,6 +241,14 @@ ptxas info    : Used 48 registers, used 1 barriers, 2880 bytes smem, 400 bytes c
             assert_eq!((kernel.kernel.as_str(), kernel.spill_stores, kernel.spill_loads), ("scale", 0, 0));
             assert!((4..64).contains(&kernel.registers), "{kernel:?}");
         }
+    }
+
+    #[test]
+    fn it_lists_the_gpus_that_it_knows() {
+        let Some(ptxas) = ptxas() else { return };
+        let names = ptxas.architectures().unwrap();
+        let place = |name: &str| names.iter().position(|known| known == name).expect(name);
+        assert!(place("sm_80") < place("sm_90") && names.iter().all(|name| name.starts_with("sm_")), "{names:?}");
     }
 
     #[test]
@@ -295,6 +336,18 @@ ptxas info    : Used 48 registers, used 1 barriers, 2880 bytes smem, 400 bytes c
         let (strict, contracted) = (sass(false), sass(true));
         assert!(strict.contains("DADD") && strict.contains("DMUL") && !strict.contains("DFMA"), "{strict}");
         assert!(contracted.contains("DFMA"), "{contracted}");
+    }
+
+    #[test]
+    fn loads_and_stores_are_found_in_the_machine_code() {
+        let Some(ptxas) = ptxas() else { return };
+        let Some(nvdisasm) = require::available("nvdisasm", find_disassembler()) else { return };
+        let assembled = require::built("cubin", ptxas.assemble(samples::PTX, "sm_90"));
+        let sass = require::built("SASS", nvdisasm.sass(&assembled.cubin));
+        let [scale] = usages(&assembled.kernels, &sass).try_into().unwrap();
+        assert_eq!((scale.kernel.as_str(), scale.spill_bytes, scale.local_bytes), ("scale", Some(0), Some(0)));
+        let once = usage::Traffic { loads: 1, loaded_bytes: 8, stores: 1, stored_bytes: 8 };
+        assert_eq!((scale.traffic, scale.in_loop), (once, None));
     }
 
     #[test]
