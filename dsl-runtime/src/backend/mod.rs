@@ -524,11 +524,6 @@ pub trait Device: Send + Sync {
         let _ = recording;
     }
 
-    /// How each loaded kernel is laid out, in words, with its name; nothing where there is nothing to choose.
-    fn shapes(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
-
     /// When the last operation before the event ran, if the device was opened to trace and the event has happened.
     fn span(&self, event: EventId) -> Result<Option<Span>> {
         let _ = event;
