@@ -71,6 +71,9 @@ impl Machine {
     /// What is enqueued on the stream from now on waits for the event, of whatever device. An event that was never recorded
     /// makes nobody wait.
     pub fn wait(&self, stream: u64, event: u64) -> Outcome<()> {
+        if self.skips() {
+            return Ok(());
+        }
         self.with(|state| {
             let record = state.event(event)?.record.clone();
             let found = state.stream(stream)?;
@@ -108,6 +111,9 @@ impl Machine {
 
     /// Waits for an event.
     pub fn finish_event(&self, event: u64) -> Outcome<()> {
+        if self.skips() {
+            return Ok(());
+        }
         self.with(|state| {
             if let Some(node) = state.happening(event, "waiting for an event")? {
                 state.force(&[node])?;

@@ -125,6 +125,13 @@ impl Machine {
         }
     }
 
+    /// Whether a test wants the call that was entered last to do nothing.
+    fn skips(&self) -> bool {
+        let state = self.lock();
+        let nth = state.calls.get(state.call).copied().unwrap_or(0);
+        self.settings.skips(state.call, nth)
+    }
+
     /// Whether an optional entry point is to be answered as not there.
     pub fn lacks(&self, name: &str) -> bool {
         self.settings.lack.iter().any(|lacking| lacking == name)

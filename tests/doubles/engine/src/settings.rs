@@ -78,6 +78,9 @@ pub struct Settings {
     pub order: Order,
     /// `POLYHALO_DOUBLE_FAIL`: calls that fail.
     pub fail: Vec<Injection>,
+    /// `POLYHALO_DOUBLE_SKIP`: waits and synchronisations that are left out, each by its entry point and number
+    /// (`cuStreamWaitEvent:3`), or all of an entry point (`cuStreamWaitEvent:*`).
+    pub skip: Vec<(String, Option<u64>)>,
     /// `POLYHALO_DOUBLE_LACK`: entry points that a look-up by name doesn't find.
     pub lack: Vec<String>,
     /// `POLYHALO_DOUBLE_ARCH`: the architecture of the devices.
@@ -100,6 +103,7 @@ impl Default for Settings {
             devices: 2,
             order: Order::Eager,
             fail: Vec::new(),
+            skip: Vec::new(),
             lack: Vec::new(),
             architecture: None,
             driver: None,
@@ -137,6 +141,11 @@ impl Settings {
                 .map(|text| text.parse())
                 .collect::<Result<_, _>>()
                 .map_err(|error| format!("POLYHALO_DOUBLE_FAIL: {error}"))?,
+            skip: list("SKIP")
+                .iter()
+                .map(|text| skipped(text))
+                .collect::<Result<_, _>>()
+                .map_err(|error| format!("POLYHALO_DOUBLE_SKIP: {error}"))?,
             lack: list("LACK"),
             architecture: get("ARCH"),
             driver: get("DRIVER").map(|text| version(&text)).transpose()?,
@@ -151,6 +160,13 @@ impl Settings {
         })
     }
 
+    /// Whether this call is to do nothing.
+    pub(crate) fn skips(&self, call: &str, nth: u64) -> bool {
+        let hit =
+            |(name, number): &(String, Option<u64>)| name == bare(call) && number.is_none_or(|number| number == nth);
+        self.skip.iter().any(hit)
+    }
+
     /// The code with which this call fails, if it does.
     pub(crate) fn injected(&self, call: &str, nth: u64, nth_of_all: u64) -> Option<i32> {
         let hit = |injection: &&Injection| {
@@ -163,6 +179,14 @@ impl Settings {
         };
         self.fail.iter().find(hit).map(|injection| injection.code)
     }
+}
+
+/// `cuStreamWaitEvent:3` or `cuStreamWaitEvent:*`.
+fn skipped(text: &str) -> Result<(String, Option<u64>), String> {
+    let wrong = || format!("{text}: expected ENTRY_POINT:NUMBER or ENTRY_POINT:*");
+    let (call, nth) = text.split_once(':').ok_or_else(wrong)?;
+    let number = if nth == "*" { None } else { Some(nth.parse().map_err(|_| wrong())?) };
+    Ok((bare(call).to_owned(), number))
 }
 
 fn version(text: &str) -> Result<(u32, u32), String> {

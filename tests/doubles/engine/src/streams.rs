@@ -74,6 +74,9 @@ impl Machine {
 
     /// Waits until a stream is empty.
     pub fn finish_stream(&self, stream: u64) -> Outcome<()> {
+        if self.skips() {
+            return Ok(());
+        }
         self.with(|state| {
             let device = state.settled(stream, "waiting for a stream")?;
             let targets = state.behind(stream)?;
