@@ -69,15 +69,20 @@ impl Cache {
     /// What is kept under `key`, or what `build` makes, which is then kept. Only what was built is kept: a tool that is
     /// installed later, or a source that is mended, is asked anew. A folder that can't be written is no error.
     pub fn built(&self, key: &Key, build: impl FnOnce() -> Outcome<Vec<u8>>) -> Outcome<Vec<u8>> {
+        self.kept_or_built(key, build).map(|(product, _)| product)
+    }
+
+    /// As [`built`](Self::built), with where the product comes from.
+    pub fn kept_or_built(&self, key: &Key, build: impl FnOnce() -> Outcome<Vec<u8>>) -> Outcome<(Vec<u8>, Provenance)> {
         if let Some(kept) = self.get(key) {
-            return Outcome::Built(kept);
+            return Outcome::Built((kept, Provenance::Cache));
         }
         let outcome = build();
         if let Outcome::Built(product) = &outcome {
             // The product is in hand; keeping it is a convenience.
             let _ = self.put(key, product);
         }
-        outcome
+        outcome.map(|product| (product, Provenance::Compiler))
     }
 
     /// What is kept under `key`. A file that is damaged or cut short counts as nothing.
@@ -104,6 +109,15 @@ impl Cache {
     fn entry(&self, key: &Key) -> Option<PathBuf> {
         self.folder().ok().map(|folder| folder.join(key.to_string()))
     }
+}
+
+/// Where a product comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provenance {
+    /// It was kept from an earlier build.
+    Cache,
+    /// It was built now.
+    Compiler,
 }
 
 /// The name of an entry: everything that its bytes depend on, in 128 bits.

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use library::{COMPILATION, INVALID_OPTION, Library, Product, Refusal};
-pub use version_line::lowered;
 use version_line::without_preamble;
+pub use version_line::{lowered, lowered_to, target};
 
-use super::cache::{Cache, Key};
+use super::cache::{Cache, Key, Provenance};
 use super::programs::{Environment, Named, process_environment};
 use super::{Outcome, processes};
 
@@ -43,11 +43,7 @@ pub fn ptx(cache: &Cache, source: &str, name: &str, arch: u32, contract: bool) -
         Ok(nvrtc) => nvrtc,
         Err(reason) => return Outcome::Absent(reason),
     };
-    let options = options(&format!("compute_{arch}"), contract).join(" ");
-    let key = Key::of(&["ptx", &nvrtc.version(), &options, source]);
-    // The `.version` line is lowered after the cache, so that an entry never holds an outdated rule.
-    let built = cache.built(&key, || nvrtc.plain_ptx(source, name, arch, contract).map(String::into_bytes));
-    built.map(|bytes| lowered(&processes::text(&bytes)))
+    nvrtc.kept_ptx(cache, source, name, arch, contract).map(|(ptx, _)| ptx)
 }
 
 /// A loaded NVRTC library. Copies share it; it stays loaded for the life of the process.
@@ -150,6 +146,22 @@ impl Nvrtc {
         self.plain_ptx(source, name, arch, contract).map(|ptx| lowered(&ptx))
     }
 
+    /// As [`ptx`](Self::ptx), from the cache if it is there; says whether it was.
+    pub fn kept_ptx(
+        &self,
+        cache: &Cache,
+        source: &str,
+        name: &str,
+        arch: u32,
+        contract: bool,
+    ) -> Outcome<(String, Provenance)> {
+        let options = options(&format!("compute_{arch}"), contract).join(" ");
+        let key = Key::of(&["ptx", &self.version(), &options, source]);
+        let build = || self.plain_ptx(source, name, arch, contract).map(String::into_bytes);
+        // The `.version` line is lowered after the cache, so that an entry never holds an outdated rule.
+        cache.kept_or_built(&key, build).map(|(bytes, from)| (lowered(&processes::text(&bytes)), from))
+    }
+
     /// A cubin for the real architecture `sm_<arch>`.
     pub fn cubin(&self, source: &str, name: &str, arch: u32, contract: bool) -> Outcome<Vec<u8>> {
         let options = options(&format!("sm_{arch}"), contract);
@@ -196,7 +208,7 @@ fn options(arch: &str, contract: bool) -> [String; 6] {
 #[cfg(test)]
 mod tests {
     use super::super::private::Folder;
-    use super::super::{require, samples};
+    use super::super::{ptxas, require, samples};
     use super::*;
     use std::fs;
     use std::process::Command;
@@ -220,6 +232,24 @@ mod tests {
         assert!(!ptx.contains("heat.cu") && !ptx.contains("NVVM") && !ptx.contains('\0'), "{ptx}");
         assert!(ptx.ends_with("}\n\n") || ptx.ends_with("}\n"), "cut short: {ptx}");
         assert_eq!(Outcome::Built(ptx), nvrtc.ptx(samples::CUDA, "another/name.cu", 70, false));
+    }
+
+    #[test]
+    fn ptx_of_the_oldest_version_gives_the_same_machine_code() {
+        let Some(nvrtc) = nvrtc() else { return };
+        let Some(ptxas) = require::available("ptxas", ptxas::find()) else { return };
+        for (target, _, oldest) in version_line::TARGETS {
+            let arch = target.trim_start_matches("sm_").parse().unwrap();
+            let plain = match nvrtc.plain_ptx(samples::CUDA, "heat.cu", arch, false) {
+                Outcome::Built(ptx) if super::target(&ptx) == Some(target) => ptx,
+                other => {
+                    require::say_skipped(&format!("NVRTC {} makes nothing for {target}: {other:?}", nvrtc.version()));
+                    continue;
+                }
+            };
+            let code = |ptx: &str| require::built(target, ptxas.assemble(ptx, target)).cubin;
+            assert_eq!(code(&plain), code(&lowered_to(&plain, oldest).unwrap()), "{target}");
+        }
     }
 
     #[test]
