@@ -1,16 +1,19 @@
-//! Whether emitted code computes what the interpreter does, bit for bit: any kernels, on the CPU and on OpenCL devices.
+//! Whether emitted code computes what the interpreter does, bit for bit: any kernels, on the CPU, on OpenCL devices and on the
+//! double of AMD's driver.
 //!
 //! Each kernel runs on a few cases that follow from the kernel alone, so that a failure comes back when it runs by
 //! itself. Another kind of device is a file beside `host.rs` and `opencl.rs`.
 
 mod abi;
 mod case;
+mod hip;
 mod host;
 mod opencl;
 
 use polyhalo_codegen::Verified;
 
 use case::{Case, cases};
+pub use hip::check as check_hip;
 pub use host::check as check_host;
 pub use opencl::check as check_opencl;
 

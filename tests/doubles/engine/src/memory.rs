@@ -11,7 +11,7 @@ use crate::settings::Peers;
 use crate::{Machine, schedule};
 
 /// Addresses of each owner: more than a test ever allocates, as none is used twice.
-const ARENA_BYTES: u64 = 1 << 40;
+const ARENA_BYTES: u64 = 1 << 38;
 
 const PAGE: u64 = 4096;
 
