@@ -111,7 +111,7 @@ impl Double {
         let own = self.side(when)?;
         match (self.machine.place(address), own) {
             (Place::Known { owner: Owner::Device(other), .. }, Side::Device(device))
-                if self.machine.has_peer(device, other) =>
+                if self.machine.reaches(device, other) =>
             {
                 Ok(Side::Device(other))
             }
