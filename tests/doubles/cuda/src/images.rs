@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use polyhalo_double_engine::{Failure, Kind, Outcome};
-use polyhalo_double_ptx::Module;
+use polyhalo_double_ptx::{Kernel, Module};
 
 use crate::devices::BLOCK_THREADS;
 use crate::entry::{In, Out, Text};
@@ -15,10 +15,22 @@ use crate::{Double, codes};
 #[derive(Clone)]
 pub(crate) struct Function {
     pub(crate) device: usize,
-    pub(crate) module: Arc<Module>,
+    module: Arc<Module>,
     pub(crate) name: String,
     /// The module's handle.
     of: u64,
+}
+
+impl Function {
+    /// Its code.
+    pub(crate) fn kernel(&self) -> &Kernel {
+        self.module.kernel(&self.name).expect("a function is a kernel of its module")
+    }
+
+    /// Threads of a block at most.
+    pub(crate) fn block_threads(&self) -> u64 {
+        self.kernel().most_threads.unwrap_or(u64::MAX).min(u64::from(BLOCK_THREADS))
+    }
 }
 
 struct Loaded {
@@ -183,12 +195,12 @@ fn ptx_of((major, minor): (u32, u32)) -> (u32, u32) {
 }
 
 fn attribute(function: &Function, number: c_int) -> Option<c_int> {
-    let kernel = function.module.kernel(&function.name)?;
+    let kernel = function.kernel();
     Some(match number {
-        0 => BLOCK_THREADS as c_int,
+        0 => function.block_threads() as c_int,
         // Shared, constant and local memory: an interpreter needs none but what the kernel's parameters take.
         1 | 3 => 0,
-        2 => kernel.params.iter().map(|param| param.offset + param.bytes).max().unwrap_or(0) as c_int,
+        2 => kernel.param_bytes() as c_int,
         // Registers, and the versions of the code.
         4 => 32,
         5 | 6 => 70,

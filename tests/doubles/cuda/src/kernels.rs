@@ -6,7 +6,7 @@ use std::sync::Arc;
 use polyhalo_double_engine::{Failure, Kind, Outcome, View, Work};
 use polyhalo_double_ptx::{Extent, Fault, Memory};
 
-use crate::devices::{BLOCK, BLOCK_THREADS, GRID, SHARED_BYTES};
+use crate::devices::{BLOCK, GRID, SHARED_BYTES};
 use crate::entry::In;
 use crate::images::{Function, function};
 use crate::streams::named;
@@ -40,10 +40,11 @@ impl Launch {
             return wrong(format!("a grid of {:?} blocks, of {GRID:?} at most", self.grid));
         }
         let threads: u64 = self.block.iter().map(|count| u64::from(*count)).product();
-        if !fits(self.block, BLOCK) || threads > u64::from(BLOCK_THREADS) {
+        if !fits(self.block, BLOCK) || threads > self.function.block_threads() {
             return wrong(format!(
-                "a block of {:?} threads, of {BLOCK:?} and {BLOCK_THREADS} in all at most",
-                self.block
+                "a block of {:?} threads, of {BLOCK:?} and {} in all at most",
+                self.block,
+                self.function.block_threads()
             ));
         }
         if self.shared_bytes > SHARED_BYTES {
@@ -58,9 +59,8 @@ impl Launch {
 
     /// The values of the arguments, as they lie for the kernel, and those that may be pointers.
     fn arguments(&self, pointers: In<In<u8>>) -> Outcome<(Vec<u8>, Vec<u64>)> {
-        let kernel = self.function.module.kernel(&self.function.name).expect("a function is a kernel of its module");
-        let bytes = kernel.params.iter().map(|param| param.offset + param.bytes).max().unwrap_or(0);
-        let (mut values, mut addresses) = (vec![0; bytes], Vec::new());
+        let kernel = self.function.kernel();
+        let (mut values, mut addresses) = (vec![0; kernel.param_bytes()], Vec::new());
         for (index, param) in kernel.params.iter().enumerate() {
             let value = pointers.get(index)?;
             for byte in 0..param.bytes {
@@ -79,7 +79,7 @@ impl Launch {
         let Self { function, grid, block, .. } = self;
         let (name, device) = (function.name.clone(), function.device);
         let action = move |view: &View<'_>| {
-            let kernel = function.module.kernel(&function.name).expect("a function is a kernel of its module");
+            let kernel = function.kernel();
             match kernel.run(grid, block, &values, &Reached(view)) {
                 Ok(_) => Ok(()),
                 Err(fault @ Fault::Launch { .. }) => Err(Failure::new(Kind::LaunchFailed, fault.to_string())),
