@@ -1,4 +1,5 @@
-//! Whether emitted code computes what the interpreter does, bit for bit: any kernels, on the CPU and on OpenCL devices.
+//! Whether emitted code computes what the interpreter does, bit for bit: any kernels, on the CPU, on OpenCL devices and
+//! as PTX.
 //!
 //! Each kernel runs on a few cases that follow from the kernel alone, so that a failure comes back when it runs by
 //! itself. Another kind of device is a file beside `host.rs` and `opencl.rs`.
@@ -7,12 +8,14 @@ mod abi;
 mod case;
 mod host;
 mod opencl;
+mod ptx;
 
 use polyhalo_codegen::Verified;
 
 use case::{Case, cases};
 pub use host::check as check_host;
 pub use opencl::check as check_opencl;
+pub use ptx::check as check_ptx;
 
 /// Runs all kernels, which have different names, on everything that is there.
 ///

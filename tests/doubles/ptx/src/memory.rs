@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::lanes::{LANES, Lanes, Slot};
+use crate::lanes::{LANES, Lanes, Slot, has_vectors};
 use crate::syntax::Table;
 
 /// Addresses from `start` up to, but without, `end`.
@@ -224,27 +224,49 @@ unsafe fn each<M>(
     Ok(())
 }
 
+/// A [`Run`], compiled for plain CPUs and for those with vectors.
+macro_rules! with_vectors {
+    ($run:ident) => {{
+        unsafe fn plain(access: &Access, lanes: &Lanes, view: &mut View<'_>) -> Result<(), Trouble> {
+            // SAFETY: the caller promises what `Run` asks for.
+            unsafe { $run(access, lanes, view) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn vectors(access: &Access, lanes: &Lanes, view: &mut View<'_>) -> Result<(), Trouble> {
+            // SAFETY: the caller promises what `Run` asks for.
+            unsafe { $run(access, lanes, view) }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        use plain as vectors;
+        let chosen: Run = if has_vectors() { vectors } else { plain };
+        chosen
+    }};
+}
+
 /// A load of `M` that fills a register of `R`.
 macro_rules! load {
     ($M:ty => $R:ty) => {{
+        #[inline(always)]
         unsafe fn run(access: &Access, lanes: &Lanes, view: &mut View<'_>) -> Result<(), Trouble> {
             let value = lanes.at::<$R>(access.value);
             // SAFETY: `each` passes pointers to memory that `Memory` let this load have; the slots have room for all lanes.
             unsafe { each::<$M>(access, lanes, view, |from, lane| value.add(lane).write(from.read() as $R)) }
         }
-        Some(run as Run)
+        Some(with_vectors!(run))
     }};
 }
 
 /// A store of `M`, the lowest bytes of a register of `R`.
 macro_rules! store {
     ($R:ty => $M:ty) => {{
+        #[inline(always)]
         unsafe fn run(access: &Access, lanes: &Lanes, view: &mut View<'_>) -> Result<(), Trouble> {
             let value = lanes.at::<$R>(access.value);
             // SAFETY: `each` passes pointers to memory that `Memory` let this store have; the slots have room for all lanes.
             unsafe { each::<$M>(access, lanes, view, |to, lane| to.write(value.add(lane).read() as $M)) }
         }
-        Some(run as Run)
+        Some(with_vectors!(run))
     }};
 }
 
