@@ -115,5 +115,5 @@ fn functions_get_their_arguments_and_return_results() {
 fn names_in_braces_hide_those_outside() {
     let body = "mov.u32 %r20, 1; { .reg .b32 %r20; mov.u32 %r20, 2; { .reg .b32 %r<30>; mov.u32 %r20, 3; } add.s32 %r5, %r20, 0; } \
                 mad.lo.s32 %r20, %r5, 10, %r20;";
-    check(body, &numbers(), |..| 21);
+    check(body, &numbers(), |_, _, _| 21);
 }
