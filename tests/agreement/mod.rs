@@ -1,5 +1,5 @@
-//! Whether emitted code computes what the interpreter does, bit for bit: any kernels, on the CPU, on OpenCL devices and on the
-//! double of AMD's driver.
+//! Whether emitted code computes what the interpreter does, bit for bit: any kernels, on the CPU, on OpenCL devices, as PTX, and
+//! on the double of AMD's driver.
 //!
 //! Each kernel runs on a few cases that follow from the kernel alone, so that a failure comes back when it runs by
 //! itself. Another kind of device is a file beside `host.rs` and `opencl.rs`.
@@ -9,6 +9,7 @@ mod case;
 mod hip;
 mod host;
 mod opencl;
+mod ptx;
 
 use polyhalo_codegen::Verified;
 
@@ -16,6 +17,7 @@ use case::{Case, cases};
 pub use hip::check as check_hip;
 pub use host::check as check_host;
 pub use opencl::check as check_opencl;
+pub use ptx::check as check_ptx;
 
 /// Runs all kernels, which have different names, on everything that is there.
 ///

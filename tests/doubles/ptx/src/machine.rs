@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::kernel::{Condition, Kernel, Special, Step};
-use crate::lanes::{LANES, Lanes};
+use crate::lanes::{LANES, Lanes, Slot};
 use crate::memory::{Loads, Memory, Trouble, View};
 use crate::types::Family;
 
@@ -124,6 +124,7 @@ impl Kernel {
             block,
             lanes,
             view,
+            numbered: Vec::new(),
             stats: Stats::default(),
             at: [0; 3],
             first: 0,
@@ -144,6 +145,8 @@ struct Machine<'r> {
     lanes: Lanes,
     view: View<'r>,
     stats: Stats,
+    /// For each group of a block what the registers hold that number its threads, one after the other.
+    numbered: Vec<[u32; LANES]>,
     /// The block that runs.
     at: [u32; 3],
     /// The first thread of the group, in its block.
@@ -208,6 +211,8 @@ impl Machine<'_> {
     }
 
     fn run_blocks(&mut self, threads: u64) -> Result<(), Fault> {
+        self.number_threads(threads);
+        let axes = self.thread_slots().count();
         for z in 0..self.grid[2] {
             for y in 0..self.grid[1] {
                 for x in 0..self.grid[0] {
@@ -218,9 +223,13 @@ impl Machine<'_> {
                             unsafe { self.lanes.fill(*slot, 4, u64::from(self.at[axis])) };
                         }
                     }
-                    for first in (0..threads).step_by(LANES) {
+                    for (group, first) in (0..threads).step_by(LANES).enumerate() {
                         self.first = first;
-                        self.number_threads();
+                        for (number, (_, slot)) in self.thread_slots().enumerate() {
+                            let numbers = &self.numbered[group * axes + number];
+                            // SAFETY: such registers have four bytes for each lane.
+                            unsafe { self.lanes.at::<[u32; LANES]>(slot).write(*numbers) };
+                        }
                         let here = (threads - first).min(LANES as u64);
                         self.run_group(!0 >> (LANES as u64 - here))?;
                     }
@@ -238,15 +247,21 @@ impl Machine<'_> {
         [number % x, number / x % y, number / (x * y)].map(|place| place as u32)
     }
 
-    fn number_threads(&mut self) {
-        for (special, slot) in &self.kernel.specials {
-            if let Special::Thread(axis) = *special {
-                let numbers = self.lanes.at::<u32>(*slot);
-                for lane in 0..LANES {
-                    // SAFETY: such registers have four bytes for each lane.
-                    unsafe { numbers.add(lane).write(self.thread(lane)[axis]) };
-                }
-            }
+    /// The registers that number the threads of a block, with their axes.
+    fn thread_slots(&self) -> impl Iterator<Item = (usize, Slot)> + use<'_> {
+        self.kernel.specials.iter().filter_map(|(special, slot)| match *special {
+            Special::Thread(axis) => Some((axis, *slot)),
+            Special::Threads(_) | Special::Block(_) | Special::Blocks(_) => None,
+        })
+    }
+
+    fn number_threads(&mut self, threads: u64) {
+        for first in (0..threads).step_by(LANES) {
+            self.first = first;
+            let places: [[u32; 3]; LANES] = std::array::from_fn(|lane| self.thread(lane));
+            let numbers = self.thread_slots().map(|(axis, _)| places.map(|place| place[axis]));
+            let numbers: Vec<[u32; LANES]> = numbers.collect();
+            self.numbered.extend(numbers);
         }
     }
 

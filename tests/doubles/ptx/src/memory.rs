@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::lanes::{LANES, Lanes, Slot};
+use crate::lanes::{LANES, Lanes, Slot, has_vectors};
 use crate::syntax::Table;
 
 /// Addresses from `start` up to, but without, `end`.
@@ -179,6 +179,9 @@ fn pointer(address: u64) -> *mut u8 {
     std::ptr::with_exposed_provenance_mut(address as usize)
 }
 
+/// Lanes that are looked at together where not all form a row.
+const PART: usize = 16;
+
 /// Calls `f` with a pointer to the memory of each lane, once it is known to be accessible.
 ///
 /// # Safety
@@ -193,58 +196,91 @@ unsafe fn each<M>(
     let addresses = lanes.at::<u64>(access.address);
     // SAFETY: the slot has room for all lanes, says the caller.
     let address = |lane: usize| unsafe { addresses.add(lane).read() }.wrapping_add_signed(access.offset);
-    if lanes.mask == !0 && access.space == Space::Global {
-        let (first, met) = (address(0), view.met[access.site]);
-        let bytes = size_of::<M>() as u64;
-        let is_aligned = first & (access.alignment - 1) == 0;
-        // Neighbours in a row: the usual case, and vector instructions serve it.
-        let astray =
-            (0..LANES).fold(0, |astray, lane| astray | (address(lane) ^ first.wrapping_add(lane as u64 * bytes)));
-        if astray == 0 && is_aligned && access.alignment == bytes && met.holds(first, LANES as u64 * bytes) {
-            let start = pointer(first).cast::<M>();
-            for lane in 0..LANES {
-                f(start.wrapping_add(lane), lane);
-            }
-            return Ok(());
+    let bytes = size_of::<M>() as u64;
+    let may_be_rows = access.space == Space::Global && access.alignment == bytes;
+    // Neighbours in a row: the usual case, and vector instructions serve it.
+    let row = |met: Extent, start: usize, count: usize| {
+        let first = address(start);
+        let place = |lane: usize| first.wrapping_add((lane - start) as u64 * bytes);
+        let astray = (start..start + count).fold(0, |astray, lane| astray | (address(lane) ^ place(lane)));
+        let is_row = astray == 0 && first & (bytes - 1) == 0 && met.holds(first, count as u64 * bytes);
+        is_row.then(|| pointer(first).cast::<M>())
+    };
+    if may_be_rows
+        && lanes.mask == !0
+        && let Some(start) = row(view.met[access.site], 0, LANES)
+    {
+        (0..LANES).for_each(|lane| f(start.wrapping_add(lane), lane));
+        return Ok(());
+    }
+    for first in (0..LANES).step_by(PART) {
+        let mut rest = lanes.mask >> first & ((1 << PART) - 1);
+        if may_be_rows
+            && rest == (1 << PART) - 1
+            && let Some(start) = row(view.met[access.site], first, PART)
+        {
+            (0..PART).for_each(|lane| f(start.wrapping_add(lane), first + lane));
+            continue;
+        }
+        while rest != 0 {
+            let lane = first + rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            let address = address(lane);
+            let is_usual = access.space == Space::Global && address & (access.alignment - 1) == 0;
+            let found = if is_usual && view.met[access.site].holds(address, bytes) {
+                pointer(address)
+            } else {
+                view.pointer(access, address, lane).map_err(|reason| Trouble { lane, address, reason })?
+            };
+            f(found.cast(), lane);
         }
     }
-    let mut rest = lanes.mask;
-    while rest != 0 {
-        let lane = rest.trailing_zeros() as usize;
-        rest &= rest - 1;
-        let address = address(lane);
-        let is_usual = access.space == Space::Global && address & (access.alignment - 1) == 0;
-        let found = if is_usual && view.met[access.site].holds(address, size_of::<M>() as u64) {
-            pointer(address)
-        } else {
-            view.pointer(access, address, lane).map_err(|reason| Trouble { lane, address, reason })?
-        };
-        f(found.cast(), lane);
-    }
     Ok(())
+}
+
+/// A [`Run`], compiled for plain CPUs and for those with vectors.
+macro_rules! with_vectors {
+    ($run:ident) => {{
+        unsafe fn plain(access: &Access, lanes: &Lanes, view: &mut View<'_>) -> Result<(), Trouble> {
+            // SAFETY: the caller promises what `Run` asks for.
+            unsafe { $run(access, lanes, view) }
+        }
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn vectors(access: &Access, lanes: &Lanes, view: &mut View<'_>) -> Result<(), Trouble> {
+            // SAFETY: the caller promises what `Run` asks for.
+            unsafe { $run(access, lanes, view) }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        use plain as vectors;
+        let chosen: Run = if has_vectors() { vectors } else { plain };
+        chosen
+    }};
 }
 
 /// A load of `M` that fills a register of `R`.
 macro_rules! load {
     ($M:ty => $R:ty) => {{
+        #[inline(always)]
         unsafe fn run(access: &Access, lanes: &Lanes, view: &mut View<'_>) -> Result<(), Trouble> {
             let value = lanes.at::<$R>(access.value);
             // SAFETY: `each` passes pointers to memory that `Memory` let this load have; the slots have room for all lanes.
             unsafe { each::<$M>(access, lanes, view, |from, lane| value.add(lane).write(from.read() as $R)) }
         }
-        Some(run as Run)
+        Some(with_vectors!(run))
     }};
 }
 
 /// A store of `M`, the lowest bytes of a register of `R`.
 macro_rules! store {
     ($R:ty => $M:ty) => {{
+        #[inline(always)]
         unsafe fn run(access: &Access, lanes: &Lanes, view: &mut View<'_>) -> Result<(), Trouble> {
             let value = lanes.at::<$R>(access.value);
             // SAFETY: `each` passes pointers to memory that `Memory` let this store have; the slots have room for all lanes.
             unsafe { each::<$M>(access, lanes, view, |to, lane| to.write(value.add(lane).read() as $M)) }
         }
-        Some(run as Run)
+        Some(with_vectors!(run))
     }};
 }
 

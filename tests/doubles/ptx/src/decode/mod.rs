@@ -351,11 +351,12 @@ impl<'s> Decoder<'s> {
     /// The register or number for a source of a type.
     fn value(&mut self, operand: &Operand, ty: Type) -> Result<Slot, String> {
         let is_float = ty.family == Family::Float;
+        let may_be_float = is_float || ty.family == Family::Bits;
         match operand {
             Operand::Integer(bits) if ty.family == Family::Pred => Ok(self.constant(1, u64::from(*bits != 0))),
             Operand::Integer(bits) if !is_float => Ok(self.constant(ty.bytes, *bits)),
-            Operand::F32(bits) if ty.bytes == 4 => Ok(self.constant(4, u64::from(*bits))),
-            Operand::F64(bits) if ty.bytes == 8 => Ok(self.constant(8, *bits)),
+            Operand::F32(bits) if ty.bytes == 4 && may_be_float => Ok(self.constant(4, u64::from(*bits))),
+            Operand::F64(bits) if ty.bytes == 8 && may_be_float => Ok(self.constant(8, *bits)),
             Operand::Name(name) => {
                 let register = match Special::parse(name) {
                     Some(special) => self.special(special),

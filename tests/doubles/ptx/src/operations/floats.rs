@@ -118,7 +118,7 @@ macro_rules! f32_function {
                 let _ = $rounding;
                 lanes.$way(o, |$($a: f32),+| {
                     $(let $a = flushed_if(flags, $a);)+
-                    saturated_if(flags, flushed_if(flags, canonical($body)))
+                    canonical(saturated_if(flags, flushed_if(flags, $body)))
                 })
             })
         }
@@ -175,10 +175,10 @@ fn of_f32(name: &str, modifiers: &Modifiers) -> Option<Execute> {
     })
 }
 
-/// The bits of every f32 result that is not a number.
+/// The bits of a result, of which all that are not a number are alike. As a float, those bits could become others again.
 #[inline(always)]
-fn canonical(a: f32) -> f32 {
-    if a.is_nan() { f32::from_bits(0x7fff_ffff) } else { a }
+fn canonical(a: f32) -> u32 {
+    if a.is_nan() { 0x7fff_ffff } else { a.to_bits() }
 }
 
 /// A subnormal number becomes a zero with its sign.
@@ -239,31 +239,17 @@ fn least_f32(a: f32, b: f32) -> f32 {
 
 /// The smaller or larger one, and not a number if one is none.
 fn strict_extreme(name: &str, ty: Type) -> Option<Execute> {
-    Some(match (name, ty.family, ty.bytes) {
-        ("min", Family::Float, 4) => {
-            two!(|a: f32, b: f32| -> f32 {
-                canonical(if a.is_nan() {
-                    a
-                } else if b.is_nan() {
-                    b
-                } else {
-                    least_f32(a, b)
-                })
-            })
-        }
-        ("max", Family::Float, 4) => {
-            two!(|a: f32, b: f32| -> f32 {
-                canonical(if a.is_nan() {
-                    a
-                } else if b.is_nan() {
-                    b
-                } else {
-                    -least_f32(-a, -b)
-                })
-            })
-        }
-        _ => return None,
-    })
+    let is_single = ty.family == Family::Float && ty.bytes == 4;
+    match name {
+        "min" if is_single => Some(two!(|a: f32, b: f32| -> u32 { canonical(strictly_least(a, b)) })),
+        "max" if is_single => Some(two!(|a: f32, b: f32| -> u32 { canonical(-strictly_least(-a, -b)) })),
+        _ => None,
+    }
+}
+
+#[inline(always)]
+fn strictly_least(a: f32, b: f32) -> f32 {
+    if a.is_nan() || b.is_nan() { f32::NAN } else { least_f32(a, b) }
 }
 
 /// Whether a float is of some kind.
