@@ -4,11 +4,10 @@ use std::ffi::c_void;
 
 use polyhalo_codegen::Verified;
 use polyhalo_codegen::analyse;
-use polyhalo_codegen::emit::text::{entry_point, rows_entry_point};
+use polyhalo_codegen::emit::text::{GpuForm, Walk, gpu_forms};
 use polyhalo_codegen::emit::{Emitter, HipC};
-use polyhalo_codegen::ir::Role;
+use polyhalo_codegen::ir::Type;
 use polyhalo_double_hip::executor::{Kernel, Launch, Loaded, Range, compile, load};
-use polyhalo_runtime::kernel::{GpuForm, Walk};
 
 use super::case::{GLOBAL, Values};
 use super::{Case, cases, none_failed};
@@ -33,7 +32,7 @@ fn failure(kernel: &Verified) -> Option<String> {
         Err(refused) => return Some(format!("{}\n{source}", refused.log)),
     };
     let loaded = load(&image).unwrap_or_else(|reason| panic!("the double loads what it made: {reason:?}"));
-    let forms = forms(kernel);
+    let forms = gpu_forms(kernel);
     assert_eq!(loaded.kernels.len(), forms.len(), "a form for each kernel of\n{source}");
     let uses_index = analyse(kernel).uses_index;
     let runs = forms.iter().flat_map(|form| [false, true].map(|backwards| (form, backwards)));
@@ -46,14 +45,6 @@ fn failure(kernel: &Verified) -> Option<String> {
     })
 }
 
-/// The forms of a kernel that stand in its source.
-fn forms(kernel: &Verified) -> Vec<GpuForm> {
-    let folds = kernel.outputs.iter().any(|output| output.role != Role::Value);
-    let (entry, walk) =
-        if folds { (rows_entry_point(&kernel.name), Walk::Row) } else { (entry_point(&kernel.name), Walk::Point) };
-    vec![GpuForm { entry: entry.leak(), walk, narrow: false }]
-}
-
 /// The bytes of all memories after a run, or what a thread did that it must not do.
 fn run(
     loaded: &'static Loaded,
@@ -62,7 +53,7 @@ fn run(
     uses_index: bool,
     backwards: bool,
 ) -> Result<Vec<Vec<u8>>, String> {
-    let kernel: &Kernel = loaded.kernel(form.entry).ok_or_else(|| format!("no kernel is called `{}`", form.entry))?;
+    let kernel: &Kernel = loaded.kernel(&form.entry).ok_or_else(|| format!("no kernel is called `{}`", form.entry))?;
     // In words, so that every value is aligned.
     let mut memories: Vec<Vec<u64>> = case.memory.iter().map(words).collect();
     let mut ranges: Vec<Range> = Vec::new();
@@ -72,19 +63,23 @@ fn run(
     }
     let reach = |address: usize, bytes: usize, _: bool| {
         let holds = |range: &&Range| range.lo <= address && address + bytes <= range.hi;
-        ranges.iter().find(holds).copied().ok_or_else(|| format!("{bytes} bytes at {address:#x} are not in {ranges:x?}"))
+        ranges
+            .iter()
+            .find(holds)
+            .copied()
+            .ok_or_else(|| format!("{bytes} bytes at {address:#x} are not in {ranges:x?}"))
     };
     let origin = |number: usize, shift: [i64; 3]| {
         let layout = &case.memory[number].layout;
         // The origin of a field is moved, perhaps out of its memory.
-        starts[number].wrapping_add_signed(layout.shifted_origin(shift).wrapping_mul(layout.ty.bytes() as isize)) as u64
+        starts[number].wrapping_add(layout.shifted_origin(shift).wrapping_mul(layout.ty.bytes())) as u64
     };
     let word = |value: i64| value as u64;
     let extent = |value: usize| i64::try_from(value).expect("grids of tests are small");
     let mut arguments: Vec<u64> = case.of_output.iter().map(|output| origin(*output, [0; 3])).collect();
     arguments.extend(case.of_field.iter().map(|field| origin(*field, case.shift)));
     arguments.extend(case.scalars.iter().map(|scalar| match scalar.ty() {
-        polyhalo_codegen::ir::Type::I8 => word(i64::from(scalar.bits() as i8)),
+        Type::I8 => word(i64::from(scalar.bits() as i8)),
         _ => scalar.bits(),
     }));
     arguments.extend([case.strides.row, case.strides.plane].map(|stride| word(extent(stride))));
@@ -108,9 +103,10 @@ fn run(
     // else uses these.
     unsafe { kernel.run(&launch, &pointers) }.map_err(|fault| fault.to_string())?;
     pointers.clear();
-    let bytes = memories.iter().zip(&case.memory).map(|(memory, values)| {
-        memory.iter().flat_map(|word| word.to_le_bytes()).take(values.layout.bytes).collect()
-    });
+    let bytes = memories
+        .iter()
+        .zip(&case.memory)
+        .map(|(memory, values)| memory.iter().flat_map(|word| word.to_le_bytes()).take(values.layout.bytes).collect());
     Ok(bytes.collect())
 }
 

@@ -14,7 +14,9 @@ use std::collections::BTreeMap;
 
 use super::address::{Axes, Stride, WHOLE, addressed, stride, suffix};
 use super::fold::{Fold, row_type};
+use super::forms::entries;
 use super::helper::{CLAMP, Helper, needed};
+use super::march::March;
 use super::stores::stores_last;
 use super::term::{Level, Term};
 use super::walk::{Dialect, statements, used_axes, used_tables};
@@ -67,6 +69,10 @@ pub(crate) struct Source<'k> {
     pub(crate) axes: Vec<Axis>,
     /// Whether an argument holds two origins.
     pub(crate) has_paired_origins: bool,
+    /// What stays in registers where a thread marches along Z; nothing where that saves nothing, and in OpenCL C.
+    pub(crate) march: Option<March>,
+    /// Whether the text at hand is that of such a thread.
+    pub(crate) marches: bool,
     pub(crate) spelling: &'static Spelling,
 }
 
@@ -93,8 +99,10 @@ pub(crate) struct Own {
     /// The lane of a point among the running sums, and the index of the first of as many points.
     pub(crate) lane: String,
     pub(crate) block: String,
-    /// The function that computes a row, where the kernel function is not it.
-    pub(crate) row_function: String,
+    /// The functions that do what a thread does, by [`Walk`](super::Walk), where the kernel itself doesn't.
+    pub(crate) functions: [String; 3],
+    /// The type of indices of cells.
+    pub(crate) index: String,
 }
 
 /// Where the point is in fields that extend along some axes.
@@ -130,7 +138,9 @@ impl<'k> Source<'k> {
         let kernel = stores_last(verified);
         let mut names = Names::new(&kernel, spelling.target);
         // No function above the kernel may be called like it.
-        let _ = [entry_point(&kernel.name), rows_entry_point(&kernel.name)].map(|name| names.fresh(&name));
+        for entry in entries(&kernel.name) {
+            let _ = names.fresh(&entry);
+        }
         let has_paired_origins = has_paired_origins(verified);
         let outputs = kernel.outputs.ids().map(|id| format!("{}_origin", names.output(id)));
         let fields = kernel.fields.ids().map(|id| format!("{}_origin", names.field(id)));
@@ -158,13 +168,28 @@ impl<'k> Source<'k> {
             rows: fresh("rows"),
             lane: fresh("lane"),
             block: fresh("block"),
-            row_function: fresh(&format!("{}_row", entry_point(&kernel.name))),
             g: ["g_x", "g_y", "g_z"].map(&mut fresh),
             xyz: ["x", "y", "z"].map(&mut fresh),
+            functions: ["point", "column", "row"].map(|of| fresh(&format!("{}_{of}", entry_point(&kernel.name)))),
+            index: if spelling.target == Target::OpenCl { (spelling.types)(Type::I64).into() } else { fresh("Index") },
         };
         let folds = kernel.outputs.iter().map(|output| Fold::new(output, &mut names)).collect();
         let helpers = needed(&kernel, &mut names, spelling.lacks);
-        Source { verified, names, own, helpers, folds, axes: used_axes(&kernel), kernel, has_paired_origins, spelling }
+        let march = if spelling.target == Target::OpenCl { None } else { March::new(&kernel, &mut names) };
+        let axes = used_axes(&kernel);
+        Source {
+            verified,
+            names,
+            own,
+            helpers,
+            folds,
+            axes,
+            kernel,
+            has_paired_origins,
+            march,
+            marches: false,
+            spelling,
+        }
     }
 
     /// The name of the kernel function that computes a point.
@@ -246,6 +271,25 @@ impl<'k> Source<'k> {
             Term::list(&before, values, "};").lines(4)
         };
         used_tables(&self.kernel).into_iter().flat_map(table).collect()
+    }
+
+    /// The value of a field at `offset` from the cell with index `from`.
+    pub(crate) fn cell(&self, field: Id<Field>, from: &str, offset: Offset) -> Term {
+        let Own { sy, sz, rows, .. } = &self.own;
+        let axes = self.kernel.fields[field].axes;
+        let strides = Axis::ALL.map(|axis| match stride(axes, axis) {
+            Stride::Cell => "",
+            Stride::Row => sy,
+            Stride::Plane => sz,
+            Stride::Rows => rows,
+        });
+        let cell = format!("{}[{}]", self.names.field(field), index(from, strides, offset));
+        match self.kernel.fields[field].ty {
+            Type::Bool => Term::new(Level::Comparison, format!("{cell} != 0")),
+            Type::F64 | Type::F32 | Type::I64 | Type::I32 | Type::I8 | Type::U64 | Type::U32 | Type::U8 => {
+                Term::whole(cell)
+            }
+        }
     }
 
     /// The kernel's statements for the point.
@@ -387,20 +431,9 @@ impl Dialect for Source<'_> {
     }
 
     fn load(&self, field: Id<Field>, offset: Offset) -> Term {
-        let Own { sy, sz, rows, cells, .. } = &self.own;
-        let axes = self.kernel.fields[field].axes;
-        let strides = Axis::ALL.map(|axis| match stride(axes, axis) {
-            Stride::Cell => "",
-            Stride::Row => sy,
-            Stride::Plane => sz,
-            Stride::Rows => rows,
-        });
-        let cell = format!("{}[{}]", self.names.field(field), index(&cells[&axes].c, strides, offset));
-        match self.kernel.fields[field].ty {
-            Type::Bool => Term::new(Level::Comparison, format!("{cell} != 0")),
-            Type::F64 | Type::F32 | Type::I64 | Type::I32 | Type::I8 | Type::U64 | Type::U32 | Type::U8 => {
-                Term::whole(cell)
-            }
+        match self.march.as_ref().filter(|_| self.marches) {
+            Some(march) => Term::whole(march.name(field, offset)),
+            None => self.cell(field, &self.own.cells[&self.kernel.fields[field].axes].c, offset),
         }
     }
 

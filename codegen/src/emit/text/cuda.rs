@@ -1,6 +1,7 @@
-//! CUDA C: one thread computes one point, or a row where results are folded. NVRTC and nvcc take it without any header.
+//! CUDA C, in the forms of a kernel (`forms`). NVRTC and nvcc take it without any header.
 
-use super::c::{Argument, ArgumentKind, Source, Spelling, library};
+use super::c::{Source, Spelling, library};
+use super::forms::{self, explained, kernels};
 use super::helper::Helper;
 use super::term::Term;
 use crate::emit::{Code, Emitter, Target};
@@ -26,6 +27,12 @@ static SPELLING: Spelling = Spelling {
         Value::F32(value) => format!("__int_as_float(0x{:08x} /* {value} */)", value.to_bits()),
         _ => unreachable!("only floats are unbounded"),
     },
+};
+
+static FORMS: forms::Spelling = forms::Spelling {
+    kernel: "extern \"C\" __global__ void __launch_bounds__(256) ",
+    thread: |axis| format!("(int)(blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis})"),
+    part: ["(int)blockIdx.z", "(int)gridDim.z"],
 };
 
 /// The types of C++.
@@ -84,36 +91,8 @@ impl Emitter for CudaC {
         } else {
             "Compile with --fmad=false --prec-div=true --prec-sqrt=true --ftz=false for the same bits everywhere."
         };
-        let launch = if source.folds() { A_ROW } else { A_POINT };
-        let head = source.head(&[launch, fmad]);
-        let index = |axis: &str| format!("(int)(blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis})");
-        let opening = "\nextern \"C\" __global__ void __launch_bounds__(256) ";
-        Code::Text(head + &source.functions() + &kernel_function(&source, opening, index))
+        let mut launch = explained(&source);
+        launch.push(fmad.into());
+        Code::Text(source.head(&launch) + &source.functions() + &kernels(source, &FORMS))
     }
-}
-
-/// What a thread does.
-pub(super) const A_POINT: &str = "One thread computes one point; threads run along x first.";
-/// What a thread does in a kernel that folds.
-pub(super) const A_ROW: &str = "One thread computes a row along x; threads are numbered by y, then z.";
-
-/// The kernel function for CUDA and HIP, which differ in how it begins and how a thread finds itself.
-pub(super) fn kernel_function(source: &Source, opening: &str, thread: impl Fn(&str) -> String) -> String {
-    let pointer = |Argument { name, kind }: &Argument| match kind {
-        ArgumentKind::Output(ty) => format!("{} *{name}", source.stored(*ty)),
-        ArgumentKind::Field(ty) | ArgumentKind::Scalar(ty) => format!("const {} *{name}", source.stored(*ty)),
-        ArgumentKind::Stride | ArgumentKind::Extent => unreachable!("pointers are results and fields"),
-    };
-    let pointers = source.pointers();
-    let numbers = source.numbers();
-    let arguments = pointers.iter().map(pointer).chain(numbers.iter().map(|argument| source.number(argument)));
-    let arguments: Vec<String> = arguments.map(|argument| format!("    {argument}")).collect();
-    let (name, body) = if source.folds() {
-        let mut body = source.row_ids(["x", "y"].map(&thread));
-        body.extend(source.row(&[]));
-        (source.rows_entry(), body)
-    } else {
-        (source.entry(), source.point(["x", "y", "z"].map(&thread)))
-    };
-    format!("{opening}{name}(\n{})\n{{\n{}\n}}\n", arguments.join(",\n"), body.join("\n"))
 }

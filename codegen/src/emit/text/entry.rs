@@ -3,7 +3,7 @@
 use super::address::{Axes, ROWS, Stride, along, stride};
 use super::c::{Own, Source};
 use super::fold::LANES;
-use crate::ir::{Axis, Type};
+use crate::ir::Axis;
 
 impl Source<'_> {
     /// What is inside the kernel function that computes a point; `ids` are the expressions for the point within the box.
@@ -12,7 +12,7 @@ impl Source<'_> {
         let mut lines = self.ids(&ids, &Axis::ALL);
         lines.extend([format!("    if ({}) {{", self.is_left_out()), "        return;".into(), "    }".into()]);
         lines.extend(self.rows_of_a_plane());
-        lines.extend(cells.iter().rev().map(|(axes, cell)| self.index(4, &cell.c, *axes, Some(&ijk[0]))));
+        lines.extend(cells.iter().rev().map(|(axes, cell)| self.index(&cell.c, *axes, [&ijk[0], &ijk[1], &ijk[2]])));
         lines.push(String::new());
         lines.extend(self.tables());
         lines.extend(self.body(4));
@@ -32,7 +32,7 @@ impl Source<'_> {
         let mut lines: Vec<String> = self.rows_of_a_plane().into_iter().collect();
         for (axes, cell) in cells.iter().rev() {
             let name = if axes[0] { &cell.row } else { &cell.c };
-            lines.push(self.index(4, name, *axes, None));
+            lines.push(self.index(name, *axes, ["", &ijk[1], &ijk[2]]));
         }
         lines.extend(self.tables());
         lines.extend(self.fold_variables());
@@ -54,7 +54,7 @@ impl Source<'_> {
         };
         lines.extend([format!("{:indent$}    continue;", ""), format!("{:indent$}}}", "")]);
         for (_, cell) in cells.iter().rev().filter(|(axes, _)| axes[0]) {
-            lines.push(format!("{:indent$}const {} {} = {} + {i};", "", self.ty(Type::I64), cell.c, cell.row));
+            lines.push(format!("{:indent$}const {} {} = {} + {i};", "", self.own.index, cell.c, cell.row));
         }
         lines.push(String::new());
         lines.extend(self.body(indent));
@@ -64,7 +64,7 @@ impl Source<'_> {
     }
 
     /// Names the ids along `axes`, and returns where there is nothing to do.
-    fn ids(&self, ids: &[String], axes: &[Axis]) -> Vec<String> {
+    pub(crate) fn ids(&self, ids: &[String], axes: &[Axis]) -> Vec<String> {
         let Own { ijk, n, .. } = &self.own;
         let named = axes.iter().zip(ids).map(|(axis, id)| format!("    const int {} = {id};", ijk[*axis as usize]));
         let outside = axes.iter().map(|axis| format!("{} >= {}", ijk[*axis as usize], n[*axis as usize]));
@@ -74,32 +74,31 @@ impl Source<'_> {
     }
 
     /// `parity >= 0 && ((lo_x + lo_y + lo_z + i + j + k) & 1) != parity`
-    fn is_left_out(&self) -> String {
+    pub(crate) fn is_left_out(&self) -> String {
         let Own { lo, ijk, parity, .. } = &self.own;
         format!("{parity} >= 0 && (({} + {}) & 1) != {parity}", lo.join(" + "), ijk.join(" + "))
     }
 
     /// `const long rows = sz / sy;`, where it is needed.
-    fn rows_of_a_plane(&self) -> Option<String> {
-        let Own { rows, sy, sz, cells, .. } = &self.own;
-        cells.contains_key(&ROWS).then(|| format!("    const {} {rows} = {sz} / {sy};", self.ty(Type::I64)))
+    pub(crate) fn rows_of_a_plane(&self) -> Option<String> {
+        let Own { rows, sy, sz, cells, index, .. } = &self.own;
+        cells.contains_key(&ROWS).then(|| format!("    const {index} {rows} = {sz} / {sy};"))
     }
 
-    /// `const long c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;`; without `i` the index of a row's first point.
-    fn index(&self, indent: usize, name: &str, axes: Axes, i: Option<&str>) -> String {
-        let Own { lo, ijk, sy, sz, rows, .. } = &self.own;
+    /// `const Index c = (lo_x + i) + (lo_y + j) * sy + (lo_z + k) * sz;` for the point `at` of the box; without `i` the
+    /// index of a row's first point.
+    pub(crate) fn index(&self, name: &str, axes: Axes, at: [&str; 3]) -> String {
+        let Own { lo, sy, sz, rows, index, .. } = &self.own;
         let terms = along(axes).map(|axis| {
-            let (lo, at) = (&lo[axis as usize], &ijk[axis as usize]);
-            let index = match (axis, i) {
-                (Axis::X, None) => return lo.clone(),
-                (Axis::X, Some(i)) => format!("({lo} + {i})"),
-                (Axis::Y | Axis::Z, _) => format!("({lo} + {at})"),
+            let term = match (lo[axis as usize].as_str(), at[axis as usize]) {
+                (lo, "") => return lo.to_owned(),
+                (lo, at) => format!("({lo} + {at})"),
             };
             match stride(axes, axis) {
-                Stride::Cell => index,
-                Stride::Row => format!("{index} * {sy}"),
-                Stride::Plane => format!("{index} * {sz}"),
-                Stride::Rows => format!("{index} * {rows}"),
+                Stride::Cell => term,
+                Stride::Row => format!("{term} * {sy}"),
+                Stride::Plane => format!("{term} * {sz}"),
+                Stride::Rows => format!("{term} * {rows}"),
             }
         });
         let terms: Vec<String> = terms.collect();
@@ -108,6 +107,6 @@ impl Source<'_> {
             [term] => term.trim_start_matches('(').trim_end_matches(')').to_owned(),
             terms => terms.join(" + "),
         };
-        format!("{:indent$}const {} {name} = {value};", "", self.ty(Type::I64))
+        format!("    const {index} {name} = {value};")
     }
 }

@@ -1,4 +1,4 @@
-//! HIP: one thread computes one point, or a row where results are folded. hipcc, hiprtc and plain clang take it, with or without HIP's headers.
+//! HIP, in the forms of a kernel (`forms`). hipcc, hiprtc and plain clang take it, with or without HIP's headers.
 //!
 //! Whatever has the same bits everywhere needs no device library. The other functions are declared by the names they have
 //! in it, so that without the library the program can't be linked.
@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 
 use super::c::{Source, Spelling, library};
-use super::cuda::{A_POINT, A_ROW, kernel_function, ones, types};
+use super::cuda::{ones, types};
+use super::forms::{self, explained, kernels};
 use super::term::Term;
 use super::walk::used;
 use crate::emit::{Code, Emitter, Target};
@@ -33,6 +34,17 @@ static SPELLING: Spelling = Spelling {
         Value::F32(value) => format!("__builtin_bit_cast(float, 0x{:08x}u /* {value} */)", value.to_bits()),
         _ => unreachable!("only floats are unbounded"),
     },
+};
+
+static FORMS: forms::Spelling = forms::Spelling {
+    kernel: "extern \"C\" __global__ __attribute__((amdgpu_flat_work_group_size(1, 256))) void ",
+    thread: |axis| {
+        let builtin = |what: &str| format!("__builtin_amdgcn_{what}_{axis}()");
+        let first = format!("{} * {}", builtin("workgroup_id"), builtin("workgroup_size"));
+        format!("(int)({first} +\n        {})", builtin("workitem_id"))
+    },
+    // A block has one thread along Z.
+    part: ["(int)__builtin_amdgcn_workgroup_id_z()", "(int)__builtin_amdgcn_grid_size_z()"],
 };
 
 fn call(function: Function, ty: Type, arguments: Vec<Term>) -> Term {
@@ -86,28 +98,24 @@ impl Emitter for HipC {
         } else {
             ("off", "Nothing is fused (also pass -ffp-contract=off), so the bits are the same everywhere.")
         };
-        let head = source.head(&[if source.folds() { A_ROW } else { A_POINT }, fusing]);
-        let mut prelude: Vec<String> =
-            ["", "#ifndef __global__ // No HIP header has been read.", "#define __global__ __attribute__((global))"]
-                .map(String::from)
-                .into();
-        let (declarations, functions) = (declarations(&source.kernel), source.functions());
-        if !declarations.is_empty() || !functions.is_empty() {
-            prelude.push("#define __device__ __attribute__((device))".into());
-        }
-        prelude.extend(["#endif".into(), format!("#pragma clang fp contract({contract})")]);
+        let mut launch = explained(&source);
+        launch.push(fusing.into());
+        let mut prelude: Vec<String> = [
+            "",
+            "#ifndef __global__ // No HIP header has been read.",
+            "#define __global__ __attribute__((global))",
+            "#define __device__ __attribute__((device))",
+            "#endif",
+        ]
+        .map(String::from)
+        .into();
+        prelude.push(format!("#pragma clang fp contract({contract})"));
+        let declarations = declarations(&source.kernel);
         if !declarations.is_empty() {
             prelude.push(String::new());
             prelude.extend(declarations);
         }
-        let prelude = prelude.join("\n") + "\n" + &functions;
-        let index = |axis: &str| {
-            let builtin = |what: &str| format!("__builtin_amdgcn_{what}_{axis}()");
-            let first = format!("{} * {}", builtin("workgroup_id"), builtin("workgroup_size"));
-            format!("(int)({first} +\n        {})", builtin("workitem_id"))
-        };
-        let attributes = "extern \"C\" __global__ __attribute__((amdgpu_flat_work_group_size(1, 256)))";
-        let opening = format!("{prelude}\n{attributes}\nvoid ");
-        Code::Text(head + &kernel_function(&source, &opening, index))
+        let prelude = prelude.join("\n") + "\n";
+        Code::Text(source.head(&launch) + &prelude + &source.functions() + &kernels(source, &FORMS))
     }
 }

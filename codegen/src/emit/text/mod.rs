@@ -15,6 +15,7 @@ mod head;
 pub(crate) mod helper;
 pub mod hip;
 pub mod ir;
+mod march;
 pub mod opencl;
 mod stores;
 pub(crate) mod term;

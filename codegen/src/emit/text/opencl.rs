@@ -2,6 +2,7 @@
 //! row along x, which suits CPUs. Where results are folded there is only the second.
 
 use super::c::{Argument, ArgumentKind, Own, Source, Spelling, library};
+use super::forms::Walk;
 use super::helper::Helper;
 use super::term::Term;
 use crate::emit::{Code, Emitter, Target};
@@ -74,8 +75,8 @@ impl Emitter for OpenClC {
         let of_a_point = format!("{point}: one work item computes one point; global ids are (x, y, z).");
         let of_a_row = format!("{rows}: one work item computes a row along x; global ids are (y, z).");
         let mut text = match source.folds() {
-            true => source.head(&[&of_a_row]),
-            false => source.head(&[&of_a_point, &of_a_row]),
+            true => source.head(&[of_a_row]),
+            false => source.head(&[of_a_point, of_a_row]),
         };
         text.push('\n');
         if source.has_doubles() {
@@ -153,20 +154,24 @@ fn row_function(source: &Source) -> String {
     let parameters: Vec<String> = pointers(source).into_iter().chain(numbers(source)).chain(ids).collect();
     format!(
         "\n// The points of row ({j}, {k}).\nstatic inline __attribute__((always_inline)) void {}(\n    {})\n{{\n{}\n}}\n",
-        source.own.row_function,
+        row_function_name(source),
         parameters.join(",\n    "),
         source.row(&INDEPENDENT).join("\n"),
     )
 }
 
+fn row_function_name<'s>(source: &'s Source) -> &'s str {
+    &source.own.functions[Walk::Row as usize]
+}
+
 /// Calls the row function: for all points it sees a constant, and its loop tests nothing.
 fn row_calls(source: &Source) -> Vec<String> {
-    let Own { parity, ijk: [_, j, k], row_function, .. } = &source.own;
+    let Own { parity, ijk: [_, j, k], .. } = &source.own;
     let arguments = source.pointers().into_iter().chain(source.numbers()).map(|argument| argument.name);
     let arguments: Vec<String> = arguments.chain([j.clone(), k.clone()]).collect();
     let call = |of_parity: &str| {
         let actual = |name: &String| Term::whole(if name == parity { of_parity } else { name });
-        Term::call(row_function, arguments.iter().map(actual).collect()).around("", ";").lines(8)
+        Term::call(row_function_name(source), arguments.iter().map(actual).collect()).around("", ";").lines(8)
     };
     let mut lines = vec![format!("    if ({parity} < 0) {{ // Constant: no point is tested.")];
     lines.extend(call("-1"));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::fault::{Failure, Kind, Outcome};
 use crate::memory::Owner;
-use crate::schedule::{Touch, Work};
+use crate::schedule::{Task, Touch, Work};
 use crate::{Machine, State};
 
 /// Where one end of a copy is expected to lie.
@@ -87,7 +87,9 @@ impl Machine {
                 Ok(())
             };
             let touches = vec![Touch { address, bytes, writes: true }];
-            state.enqueue(stream, Work { name: "a fill".into(), device, touches, action: Arc::new(action) }).map(drop)
+            let work = Work { name: "a fill".into(), device, touches, action: Arc::new(action) };
+            let is_exact = rows == 1 || pitch == width;
+            state.enqueue(stream, Task { work, is_exact }).map(drop)
         })
     }
 }
@@ -157,7 +159,9 @@ impl State {
         touches.extend(target.map(|_| Touch { address: to.address, bytes: to_bytes, writes: true }));
         let name = format!("a copy from {} to {}", name(source), name(target));
         let boxes = Boxes { from, to, shape };
-        let work = |action| Work { name, device, touches, action };
+        let is_whole = |block: &Block| block.offset(rows - 1, planes - 1) + bytes == bytes * rows * planes;
+        let is_exact = is_whole(&from) && is_whole(&to);
+        let work = |action| Task { work: Work { name, device, touches, action }, is_exact };
         let enqueued = if source.is_none() {
             // SAFETY: the caller lets ordinary memory be read during the call.
             let taken = unsafe { taken(boxes) };

@@ -82,7 +82,7 @@ impl Failure {
         Self { kind, message: message.into(), misuse: false }
     }
 
-    /// A failure that is the caller's fault.
+    /// A failure that is the caller's fault: to be given to [`Machine::report`](crate::Machine::report).
     pub fn misuse(kind: Kind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), misuse: true }
     }

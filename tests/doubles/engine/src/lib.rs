@@ -133,19 +133,26 @@ impl Machine {
     /// Says that the caller did something wrong, and returns the failure to answer with.
     pub fn misuse(&self, kind: Kind, message: impl Into<String>) -> Failure {
         let failure = Failure::misuse(kind, message);
-        self.lock().report(&self.settings, self.vendor, &failure);
-        failure
+        self.report(&failure);
+        failure.again()
+    }
+
+    /// Reports what the vendor's crate found wrong, unless it was reported already.
+    pub fn report(&self, failure: &Failure) {
+        if failure.misuse {
+            self.lock().report(&self.settings, self.vendor, failure);
+        }
     }
 
     /// Runs `action` on the state; what the caller did wrong is reported.
     fn with<T>(&self, action: impl FnOnce(&mut State) -> Outcome<T>) -> Outcome<T> {
         let mut state = self.lock();
-        let outcome = action(&mut state);
-        if let Err(failure) = &outcome
-            && failure.misuse
-        {
-            state.report(&self.settings, self.vendor, failure);
-        }
+        let outcome = action(&mut state).map_err(|failure| {
+            if failure.misuse {
+                state.report(&self.settings, self.vendor, &failure);
+            }
+            failure.again()
+        });
         state.report_faults(&self.settings, self.vendor);
         outcome
     }
@@ -158,6 +165,11 @@ impl Machine {
     /// How often each entry point was called.
     pub fn calls(&self) -> BTreeMap<&'static str, u64> {
         self.lock().calls.clone()
+    }
+
+    /// The failure after which a device doesn't work any more, if there was one.
+    pub fn lost(&self, device: usize) -> Option<Failure> {
+        self.lock().lost[device].clone().map(Failure::again)
     }
 
     /// Makes a device as good as new: its memory, streams, events and work are gone, and so is its fault.

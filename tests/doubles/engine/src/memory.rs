@@ -11,7 +11,7 @@ use crate::settings::Peers;
 use crate::{Machine, schedule};
 
 /// Addresses of each owner: more than a test ever allocates, as none is used twice.
-const ARENA_BYTES: u64 = 1 << 40;
+const ARENA_BYTES: u64 = 1 << 38;
 
 const PAGE: u64 = 4096;
 
@@ -419,9 +419,9 @@ impl Machine {
         device != peer && self.settings.peers == Peers::All
     }
 
-    /// Whether a device reaches the memory of another one now.
-    pub fn has_peer(&self, device: usize, peer: usize) -> bool {
-        self.lock().memory.peers.contains(&(device, peer))
+    /// Whether a device may reach the memory of another one now.
+    pub fn reaches(&self, device: usize, peer: usize) -> bool {
+        self.lock().memory.may_reach(device, Owner::Device(peer))
     }
 
     /// Lets a device reach the memory of another one.

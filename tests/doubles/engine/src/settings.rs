@@ -21,8 +21,8 @@ impl FromStr for Order {
         match (text, text.strip_prefix("random:")) {
             ("eager", _) => Ok(Self::Eager),
             ("lazy", _) => Ok(Self::Lazy),
-            (_, Some(seed)) => seed.parse().map(Self::Random).map_err(|error| format!("{text}: {error}")),
-            _ => Err(format!("{text}: expected eager, lazy or random:SEED")),
+            (_, Some(seed)) => seed.parse().map(Self::Random).map_err(|_| "expected a number as seed".into()),
+            _ => Err("expected eager, lazy or random:SEED".into()),
         }
     }
 }
@@ -121,7 +121,7 @@ impl Settings {
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         fn parsed<T: FromStr<Err: ToString>>(name: &str, value: Option<String>, default: T) -> Result<T, String> {
             value.map_or(Ok(default), |text| {
-                text.parse().map_err(|error: T::Err| format!("{name}: {}", error.to_string()))
+                text.parse().map_err(|error: T::Err| format!("{name}: `{text}`: {}", error.to_string()))
             })
         }
         let get = |name: &str| variable(&format!("POLYHALO_DOUBLE_{name}")).filter(|value| !value.is_empty());

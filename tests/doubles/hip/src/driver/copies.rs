@@ -56,7 +56,7 @@ unsafe fn copy(
     for end in [from, to] {
         if let Side::Device(other) = end.side
             && other != device
-            && !machine.has_peer(device, other)
+            && !machine.reaches(device, other)
         {
             let message = format!("device {device} copies from or to device {other} without access to its memory");
             return Err(machine.misuse(Kind::InvalidValue, message));
@@ -162,39 +162,78 @@ struct Copy3D {
     kind: u32,
 }
 
+/// An end of a copy of a box that begins at a place (byte, row, plane) of it.
+fn end(pitched: Pitched, [x, y, z]: [usize; 3], [bytes, rows, planes]: [usize; 3], side: Side) -> Outcome<Block> {
+    let Pitched { address, pitch, rows: of_a_plane, .. } = pitched;
+    if bytes > pitch || (planes > 1 && rows > of_a_plane) {
+        let box_ = format!("{bytes} bytes of {rows} rows of {planes} planes");
+        return Err(wrong(codes::INVALID_PITCH, format!("{box_} don't fit a pitch of {pitch} and {of_a_plane} rows")));
+    }
+    let plane = pitch * of_a_plane;
+    let address = address + (x + y * pitch + z * plane) as u64;
+    Ok(Block { address, row_pitch: pitch as u64, plane_pitch: plane as u64, side })
+}
+
 /// Copies a box.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipMemcpy3DAsync(given: *const Copy3D, stream: u64) -> i32 {
     call("hipMemcpy3DAsync", |machine, device| {
         // SAFETY: the caller gives a null pointer or a description.
-        let Some(given) = (unsafe { given.as_ref() }) else {
-            return Err(wrong(codes::INVALID_VALUE, "a copy without a description"));
-        };
+        let given =
+            unsafe { given.as_ref() }.ok_or_else(|| wrong(codes::INVALID_VALUE, "a copy without a description"))?;
+        let Copy3D { from, to, from_place, to_place, extent, kind, .. } = *given;
         if !given.from_array.is_null() || !given.to_array.is_null() {
             return Err(wrong(codes::INVALID_VALUE, "the double has no arrays"));
         }
-        let [source, target] = sides(machine, device, given.kind, given.from.address, given.to.address)?;
-        let end = |Pitched { address, pitch, rows, .. }: Pitched, [x, y, z]: [usize; 3], side| {
-            let plane = pitch * rows;
-            let address = address + (x + y * pitch + z * plane) as u64;
-            Block { address, row_pitch: pitch as u64, plane_pitch: plane as u64, side }
-        };
-        let ends = [end(given.from, given.from_place, source), end(given.to, given.to_place, target)];
-        let [bytes, rows, planes] = given.extent;
-        for Pitched { pitch, rows: of_a_plane, .. } in [given.from, given.to] {
-            if bytes > pitch || (planes > 1 && rows > of_a_plane) {
-                let message = format!("{:?} bytes, rows, planes don't fit a pitch of {pitch} and {of_a_plane} rows", given.extent);
-                return Err(wrong(codes::INVALID_PITCH, message));
-            }
-        }
+        let [source, target] = sides(machine, device, kind, from.address, to.address)?;
+        let ends = [end(from, from_place, extent, source)?, end(to, to_place, extent, target)?];
         // SAFETY: the caller has the memory.
-        unsafe { copy(machine, device, stream, ends, given.extent.map(|size| size as u64), false) }
+        unsafe { copy(machine, device, stream, ends, extent.map(|size| size as u64), false) }
+    })
+}
+
+/// `hipMemcpy3DPeerParms`.
+#[repr(C)]
+struct PeerCopy3D {
+    from_array: *mut c_void,
+    from_place: [usize; 3],
+    from: Pitched,
+    from_device: i32,
+    to_array: *mut c_void,
+    to_place: [usize; 3],
+    to: Pitched,
+    to_device: i32,
+    extent: [usize; 3],
+}
+
+/// Copies a box from a device to another one, by way of the host if they can't reach each other.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn hipMemcpy3DPeerAsync(given: *const PeerCopy3D, stream: u64) -> i32 {
+    call("hipMemcpy3DPeerAsync", |machine, device| {
+        // SAFETY: the caller gives a null pointer or a description.
+        let given =
+            unsafe { given.as_ref() }.ok_or_else(|| wrong(codes::INVALID_VALUE, "a copy without a description"))?;
+        if !given.from_array.is_null() || !given.to_array.is_null() {
+            return Err(wrong(codes::INVALID_VALUE, "the double has no arrays"));
+        }
+        let side = |number| numbered(number).map(Side::Device);
+        let from = end(given.from, given.from_place, given.extent, side(given.from_device)?)?;
+        let to = end(given.to, given.to_place, given.extent, side(given.to_device)?)?;
+        // SAFETY: both ends are memory of devices, or the engine refuses them.
+        unsafe { machine.copy(own(machine, device, stream)?, from, to, given.extent.map(|size| size as u64), false) }
     })
 }
 
 /// Copies from a device to another one, by way of the host if they can't reach each other.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn hipMemcpyPeerAsync(to: u64, to_device: i32, from: u64, from_device: i32, bytes: usize, stream: u64) -> i32 {
+unsafe extern "C" fn hipMemcpyPeerAsync(
+    to: u64,
+    to_device: i32,
+    from: u64,
+    from_device: i32,
+    bytes: usize,
+    stream: u64,
+) -> i32 {
     call("hipMemcpyPeerAsync", |machine, device| {
         let side = |number| numbered(number).map(Side::Device);
         let (from, to) = (Block::line(from, side(from_device)?), Block::line(to, side(to_device)?));

@@ -4,7 +4,9 @@ use std::ffi::{c_char, c_void};
 
 use polyhalo_double_engine::Kind;
 
-use super::{CURRENT, NO_DEVICE, VERSION, architecture, call, call_without_device, codes, give, machine, numbered, wrong};
+use super::{
+    CURRENT, NO_DEVICE, VERSION, architecture, call, call_without_device, codes, give, machine, numbered, wrong,
+};
 
 /// What every device claims.
 pub(super) const BLOCK_THREADS: u32 = 1024;
@@ -138,7 +140,9 @@ unsafe extern "C" fn hipDeviceGetName(place: *mut c_char, room: i32, number: i32
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipDeviceTotalMem(place: *mut usize, number: i32) -> i32 {
     // SAFETY: the caller gives a place.
-    call_without_device("hipDeviceTotalMem", |machine| unsafe { give(place, machine.memory(numbered(number)?)[1] as usize) })
+    call_without_device("hipDeviceTotalMem", |machine| unsafe {
+        give(place, machine.memory(numbered(number)?)[1] as usize)
+    })
 }
 
 /// The address of a device on the bus.
@@ -155,7 +159,12 @@ unsafe extern "C" fn hipDeviceGetPCIBusId(place: *mut c_char, room: i32, number:
 ///
 /// # Safety
 /// The place is null or has so many bytes.
-unsafe fn properties(place: *mut c_void, number: i32, size: usize, at: &Offsets) -> polyhalo_double_engine::Outcome<()> {
+unsafe fn properties(
+    place: *mut c_void,
+    number: i32,
+    size: usize,
+    at: &Offsets,
+) -> polyhalo_double_engine::Outcome<()> {
     let device = numbered(number)?;
     if place.is_null() {
         return Err(wrong(codes::INVALID_VALUE, "no place for properties"));

@@ -69,7 +69,9 @@ unsafe fn bytes<'a>(image: *const c_void) -> Result<&'a [u8], Unloadable> {
     }
     // SAFETY: a 64-bit ELF file has such a head.
     let head = unsafe { slice::from_raw_parts(start, HEAD) };
-    let number = |at: usize, bytes: usize| head[at..at + bytes].iter().rev().fold(0, |value, byte| value << 8 | usize::from(*byte));
+    let number = |at: usize, bytes: usize| {
+        head[at..at + bytes].iter().rev().fold(0, |value, byte| value << 8 | usize::from(*byte))
+    };
     // The table of sections comes last.
     let size = number(0x28, 8).saturating_add(number(0x3A, 2) * number(0x3C, 2));
     // SAFETY: the caller's promise.
@@ -180,7 +182,12 @@ unsafe extern "C" fn hipFuncGetAttribute(place: *mut i32, attribute: u32, handle
             1..=3 => 0,
             // Registers: as many as AMD's compilers use for a small kernel.
             4 => 32,
-            _ => return Err(wrong(codes::INVALID_VALUE, format!("the double knows no attribute {attribute} of kernels"))),
+            _ => {
+                return Err(wrong(
+                    codes::INVALID_VALUE,
+                    format!("the double knows no attribute {attribute} of kernels"),
+                ));
+            }
         };
         // SAFETY: the caller gives a place.
         unsafe { give(place, value) }
@@ -214,11 +221,16 @@ unsafe extern "C" fn hipModuleLaunchKernel(
             // SAFETY: the caller gives a pointer for each parameter.
             let place = unsafe { *arguments.add(at) };
             if place.is_null() || parameter.bytes > 8 {
-                return Err(wrong(codes::INVALID_VALUE, format!("argument {at} of `{}` is missing", function.kernel.name)));
+                return Err(wrong(
+                    codes::INVALID_VALUE,
+                    format!("argument {at} of `{}` is missing", function.kernel.name),
+                ));
             }
             let mut word = 0_u64;
             // SAFETY: it points to a value of the parameter's type, which fits a word.
-            unsafe { std::ptr::from_mut(&mut word).cast::<u8>().copy_from_nonoverlapping(place.cast(), parameter.bytes) };
+            unsafe {
+                std::ptr::from_mut(&mut word).cast::<u8>().copy_from_nonoverlapping(place.cast(), parameter.bytes)
+            };
             Ok(word)
         });
         let values: Vec<u64> = values.collect::<Outcome<_>>()?;
@@ -249,10 +261,18 @@ fn check(kernel: &Kernel, grid: [u32; 3], block: [u32; 3], shared_bytes: u32) ->
     Ok(())
 }
 
-fn launch(machine: &Machine, stream: u64, function: Function, grid: [u32; 3], block: [u32; 3], values: Vec<u64>) -> Outcome<()> {
+fn launch(
+    machine: &Machine,
+    stream: u64,
+    function: Function,
+    grid: [u32; 3],
+    block: [u32; 3],
+    values: Vec<u64>,
+) -> Outcome<()> {
     static LAUNCHES: AtomicU64 = AtomicU64::new(0);
     let kernel = function.kernel;
-    let pointers = kernel.parameters.iter().zip(&values).filter(|(parameter, _)| parameter.kind != ParameterKind::Value);
+    let pointers =
+        kernel.parameters.iter().zip(&values).filter(|(parameter, _)| parameter.kind != ParameterKind::Value);
     let touches = machine.touches(pointers.map(|(_, address)| *address));
     let number = LAUNCHES.fetch_add(1, Ordering::Relaxed);
     // No order of threads is promised.

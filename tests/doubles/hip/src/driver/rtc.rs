@@ -164,7 +164,9 @@ fn compile(handle: *mut c_void, options: &[String]) -> Result<(), i32> {
         }
     }
     let own = machine().devices() > 0;
-    let given = options.iter().find_map(|option| option.strip_prefix("--offload-arch=").or(option.strip_prefix("--gpu-architecture=")));
+    let given = options
+        .iter()
+        .find_map(|option| option.strip_prefix("--offload-arch=").or(option.strip_prefix("--gpu-architecture=")));
     let Some(wanted) = given.or(own.then_some(architecture())) else {
         // As AMD's: no architecture and no device.
         return Err(COMPILATION);
@@ -202,7 +204,8 @@ fn processor(architecture: &str) -> &str {
 
 /// Whether clang knows an option. Those that choose how floats are computed make no difference: the double fuses nothing.
 fn is_known(option: &str) -> bool {
-    let beginnings = ["--offload-arch=", "--gpu-architecture=", "-O", "-f", "-m", "-D", "-W", "-std=", "--std=", "-g", "-w"];
+    let beginnings =
+        ["--offload-arch=", "--gpu-architecture=", "-O", "-f", "-m", "-D", "-W", "-std=", "--std=", "-g", "-w"];
     beginnings.iter().any(|known| option.starts_with(known))
 }
 

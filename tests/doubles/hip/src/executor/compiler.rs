@@ -64,8 +64,8 @@ pub fn cache() -> PathBuf {
 /// When the source is refused or there is no compiler.
 pub fn compile(source: &str, architecture: &str) -> Result<Vec<u8>, Refused> {
     let refused = |log: String| Refused { log };
-    let kernels = signatures(source).map_err(|reason| refused(format!("error: {reason}\n")))?;
-    let text = program(source, architecture, &kernels);
+    let functions = signatures(source).map_err(|reason| refused(format!("error: {reason}\n")))?;
+    let text = program(source, architecture, &functions);
     let path = cache().join(format!("{}.so", key(&text)?));
     if let Ok(object) = fs::read(&path) {
         return Ok(object);
@@ -100,16 +100,20 @@ fn absent(error: &io::Error) -> Refused {
     Refused { log: format!("error: the double compiles with `{}`, which can't be run: {error}\n", compiler()) }
 }
 
+/// A name of a file in the cache that nobody else has: neither another process nor another copy of this library in this one.
+pub(super) fn own_file(end: &str) -> PathBuf {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let (number, copy) = (NUMBER.fetch_add(1, Ordering::Relaxed), std::ptr::from_ref(&NUMBER).addr());
+    cache().join(format!("own-{}-{copy:x}-{number}{end}", process::id()))
+}
+
 /// Compiles a text to `path`; another process may do the same at the same time.
 fn build(text: &str, path: &Path) -> Result<PathBuf, Refused> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
     let failed = |error: io::Error| Refused { log: format!("error: {}: {error}\n", path.display()) };
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let own = |extension: &str| path.with_extension(format!("{}-{number}.{extension}", process::id()));
-    let [source, object] = [own("cpp"), own("so")];
+    let [source, object] = [".cpp", ".so"].map(own_file);
     fs::write(&source, text).map_err(failed)?;
     let mut command = Command::new(compiler());
     command.args(FLAGS).arg(&source).arg("-o").arg(&object).args(["-lm", "-lc", "-lgcc"]).stdin(Stdio::null());
@@ -126,10 +130,10 @@ fn build(text: &str, path: &Path) -> Result<PathBuf, Refused> {
 }
 
 /// The text that g++ gets: the prelude, the source with checked pointers, and an entry for each kernel.
-fn program(source: &str, architecture: &str, kernels: &[Signature]) -> String {
+fn program(source: &str, architecture: &str, functions: &[Signature]) -> String {
     let mut text = format!("{PRELUDE}\n#line 1 \"kernel.hip\"\n");
     let mut at = 0;
-    for argument in kernels.iter().flat_map(|kernel| &kernel.arguments).filter(|argument| argument.is_pointer) {
+    for argument in functions.iter().flat_map(|function| &function.arguments).filter(|argument| argument.is_pointer) {
         text.push_str(&source[at..argument.place.start]);
         // As many lines as before, so that messages name the right ones.
         let lines = source[argument.place.clone()].matches('\n').count();
@@ -139,7 +143,7 @@ fn program(source: &str, architecture: &str, kernels: &[Signature]) -> String {
     text.push_str(&source[at..]);
     text.push_str("\n#line 1 \"entries\"\n");
     let mut table = String::new();
-    for (number, kernel) in kernels.iter().enumerate() {
+    for (number, kernel) in functions.iter().filter(|function| function.is_kernel).enumerate() {
         entry(&mut text, number, kernel);
         let _ = writeln!(
             table,
@@ -151,7 +155,8 @@ fn program(source: &str, architecture: &str, kernels: &[Signature]) -> String {
     }
     let shown = "extern \"C\" __attribute__((visibility(\"default\")))";
     // Nothing but an architecture's characters gets into the program.
-    let architecture: String = architecture.chars().filter(|c| c.is_ascii_alphanumeric() || ":+-".contains(*c)).collect();
+    let architecture: String =
+        architecture.chars().filter(|c| c.is_ascii_alphanumeric() || ":+-".contains(*c)).collect();
     let _ = write!(
         text,
         "{shown} const char polyhalo_double_architecture[] = \"{architecture}\";\n\
@@ -167,10 +172,13 @@ fn entry(text: &mut String, number: usize, kernel: &Signature) {
         true => format!("{{8, polyhalo_double::is_const<{}>::value ? 1 : 2}}, ", argument.ty),
     });
     let declared = kernel.arguments.iter().enumerate().map(|(at, argument)| match argument.is_pointer {
-        false => format!("    const {} polyhalo_double_{at} = *({0} *)polyhalo_double_values[{at}];\n", unqualified(&argument.ty)),
+        false => format!(
+            "    const {} polyhalo_double_{at} = *({0} *)polyhalo_double_values[{at}];\n",
+            unqualified(&argument.ty)
+        ),
         true => {
             let ty = &argument.ty;
-            format!("    {}polyhalo_double_{at}(*({ty} **)polyhalo_double_values[{at}]);\n", checked(ty, ""))
+            format!("    {}polyhalo_double_{at}(*({ty} **)polyhalo_double_values[{at}], false);\n", checked(ty, ""))
         }
     });
     let passed: Vec<String> = (0..kernel.arguments.len()).map(|at| format!("polyhalo_double_{at}")).collect();

@@ -3,14 +3,12 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::{fmt, fs, process, slice};
+use std::{fmt, fs, slice};
 
 use libloading::Library;
 
-use super::compiler::cache;
+use super::compiler::{cache, own_file};
 
 /// Loaded code. It stays loaded until the process ends.
 #[derive(Debug)]
@@ -173,7 +171,7 @@ fn machine(image: &[u8]) -> Result<(), Unloadable> {
     let own = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
     match image {
         _ if image.starts_with(BUNDLE) => Err(Unloadable::Foreign),
-        [0x7f, b'E', b'L', b'F', head @ ..] if head.len() > 60 => match u16::from_le_bytes([image[18], image[19]]) {
+        [0x7f, b'E', b'L', b'F', head @ ..] if head.len() >= 60 => match u16::from_le_bytes([image[18], image[19]]) {
             found if found == own => Ok(()),
             found if GPUS.contains(&found) => Err(Unloadable::Foreign),
             found => Err(Unloadable::Broken(format!("an ELF file for machine {found}"))),
@@ -183,13 +181,9 @@ fn machine(image: &[u8]) -> Result<(), Unloadable> {
 }
 
 fn open(image: &[u8]) -> Result<Loaded, String> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let mut hasher = DefaultHasher::new();
-    image.hash(&mut hasher);
-    let (folder, number) = (cache(), NUMBER.fetch_add(1, Ordering::Relaxed));
     // A name of its own: the loader takes a name that it has seen for the same file.
-    let path = folder.join(format!("image-{:016x}-{}-{number}.so", hasher.finish(), process::id()));
-    let written = fs::create_dir_all(&folder).and_then(|()| fs::write(&path, image));
+    let path = own_file(".image.so");
+    let written = fs::create_dir_all(cache()).and_then(|()| fs::write(&path, image));
     written.map_err(|error| format!("{}: {error}", path.display()))?;
     // SAFETY: an image is what the double's own compiler made, as far as its head tells; its tables are looked for below.
     let library = unsafe { Library::new(&path) };

@@ -81,7 +81,10 @@ template <class T> class Checked {
     mutable Address lo, span;
 
 public:
-    explicit Checked(T *base) : base(base), lo(0), span(0) {}
+    Checked(T *base, bool) : base(base), lo(0), span(0) {}
+
+    // Variables of a thread, whose address is handed to another function.
+    Checked(T *own) : base(own), lo(0), span(~(Address)0) {}
 
     template <class I> __attribute__((always_inline)) T &operator[](I index) const
     {
