@@ -7,6 +7,8 @@ mod boxes;
 mod code;
 mod cuda;
 mod device;
+#[cfg(test)]
+mod double_tests;
 mod driver;
 mod hip;
 mod image;

@@ -51,10 +51,15 @@ const JIT_ERROR_LOG: [c_int; 2] = [5, 6];
 
 /// The driver of this machine, loaded when first asked for; why there is none.
 pub(super) fn driver() -> Result<&'static dyn Driver, String> {
-    find(&process_environment).map(|driver| driver as &dyn Driver)
+    driver_of(&process_environment)
 }
 
 /// As [`driver`] with the variables of `environment`.
+pub(super) fn driver_of(environment: Environment) -> Result<&'static dyn Driver, String> {
+    find(environment).map(|driver| driver as &dyn Driver)
+}
+
+/// As [`driver`], by its type.
 fn find(environment: Environment) -> Result<&'static Cuda, String> {
     static FOUND: Found<Cuda> = Found::nothing();
     let candidates = match SEARCH.candidates(environment)? {

@@ -1,3 +1,5 @@
+//! The driver on made libraries.
+
 use std::ffi::OsString;
 
 use super::*;
