@@ -137,7 +137,6 @@ mod tests {
         check([1000, 1000, 2200], false);
         // The buffer's cells have 31 bits, and a cell beyond the last one hasn't.
         let row = 1 << 15;
-        check([row, row - 1, 2], true);
         let strides = Strides { row, plane: row * row };
         let range = Box3 { lo: [0; 3], hi: [row as i64, row as i64, 1] };
         let layout = Layout::new(ScalarType::F64, WHOLE, range, strides).unwrap();

@@ -232,10 +232,9 @@ impl Lane {
         if Arc::ptr_eq(self, &moment.lane) {
             return Ok(());
         }
-        let recording = self.recording();
         let waits = moment.mark.event.hold(&self.card, self.stream());
-        if let (Err(_), Some(recording)) = (&waits, &recording) {
-            recording.abandon();
+        if waits.is_err() {
+            self.recording().iter().chain(&moment.mark.recording).for_each(|recording| recording.abandon());
         }
         waits?;
         if let Some(recording) = &moment.mark.recording {
@@ -262,6 +261,7 @@ impl Lane {
         if let Some(recording) = self.recording() {
             recording.abandon();
         }
+        recording::abandon_made_here();
         let issued = locked(&self.state).issued;
         // A failure may be one of the call alone.
         for _ in 0..2 {

@@ -28,6 +28,12 @@ pub(super) fn is_made_here() -> bool {
     is_making
 }
 
+/// Gives up what this thread is recording: it is about to wait, after some failure, and drivers don't allow both.
+pub(super) fn abandon_made_here() {
+    let recordings = MADE_HERE.try_with(RefCell::take).unwrap_or_default();
+    recordings.iter().filter_map(Weak::upgrade).for_each(|recording| recording.abandon());
+}
+
 /// A recording, in the making or ready.
 #[derive(Debug)]
 pub(super) struct Recording {

@@ -55,8 +55,8 @@ pub(super) fn fitted(mut shape: Shape, points: [usize; 3]) -> Shape {
     for (place, &axis) in axes.iter().enumerate() {
         while shape.block[place] > 1 && (shape.block[place] / 2) as usize >= points[axis].max(1) {
             shape.block[place] /= 2;
-            if let Some(next) = (place + 1..axes.len()).next().filter(|&next| shape.block[next] < DEEPEST) {
-                shape.block[next] *= 2;
+            if place + 1 < axes.len() && (place == 0 || shape.block[2] < DEEPEST) {
+                shape.block[place + 1] *= 2;
             }
         }
     }

@@ -205,7 +205,7 @@ fn shares_of_a_card_open_it_once_and_copy_on_it() {
     let place = |buffer| Place { buffer, region: &region };
     shares[0].copy_to_peer(Q, place(a), &*shares[2], place(b)).unwrap();
     let (from, to, shape) = fake.copies()[0];
-    assert_eq!((from.side, to.side, shape), (Side::Card(0), Side::Card(0), [region.row_bytes, 8, 8]));
+    assert_eq!((from.side, to.side, shape), (Side::Card(0), Side::Card(0), [8 * region.row_bytes, 8, 1]));
     assert_eq!(fake.count("reaches"), 0);
     shares[0].reaches(&*shares[1]).unwrap();
     shares[1].reaches(&*shares[0]).unwrap();
@@ -262,8 +262,9 @@ fn events_are_used_again_and_forgotten_when_they_have_happened() {
             assert!(is_of(&device.synchronize(unknown).unwrap_err(), "synchronize"));
         }
         drop(devices);
-        // Staging memory outlives its device.
-        assert_eq!(fake.alive().len(), 2, "{:?}", fake.alive());
+        // Staging memory outlives its device, and so does what the card has.
+        assert!(fake.alive().iter().any(|left| left.starts_with("Host")), "{:?}", fake.alive());
+        assert_eq!(fake.count("close"), 0);
         drop(staging);
         check_clean(fake, "");
     }
@@ -543,7 +544,7 @@ fn large_launches_are_measured_once_and_the_fastest_shape_stays() {
     heat(device, Q, kernel, &small, all).unwrap();
     assert_eq!(fake.launches().len(), 1);
     let all = [(); 4].map(|()| device.alloc(&layout).unwrap());
-    let candidates = 20;
+    let candidates = 21;
     let mut times = vec![5.0; candidates];
     times[8] = 2.0;
     fake.take_times(&times);
@@ -585,7 +586,7 @@ fn a_shape_that_the_driver_refuses_is_left_out() {
     let kernel = load(&*device).unwrap();
     fake.fail("launch", 3, Kind::Other);
     heat(&*device, Q, kernel, &layout, all).unwrap();
-    assert_eq!(fake.launches().len(), 4 * 19);
+    assert_eq!(fake.launches().len(), 4 * 20);
     let device = with_gpu(fake, None, Tune::Again);
     let all = [(); 4].map(|()| device.alloc(&layout).unwrap());
     let kernel = load(&*device).unwrap();
