@@ -19,6 +19,17 @@ pub struct ToolStatus {
     pub install: &'static str,
 }
 
+/// How to get NVRTC.
+pub const INSTALL_NVRTC: &str = "pip install --no-deps --target DIR nvidia-cuda-nvrtc-cu12==12.9.86, then POLYHALO_NVRTC=DIR; in polyhalo's repository: tests/install nvrtc";
+/// How to get `ptxas`.
+pub const INSTALL_PTXAS: &str = "pip install --no-deps --target DIR nvidia-cuda-nvcc-cu12==12.9.86, then POLYHALO_PTXAS=DIR; in polyhalo's repository: tests/install ptxas";
+/// How to get `nvdisasm`.
+pub const INSTALL_NVDISASM: &str = "pip install --no-deps --target DIR nvidia-cuda-nvdisasm==13.5.37, then POLYHALO_NVDISASM=DIR; in polyhalo's repository: tests/install ptxas";
+/// How to get a clang for AMD GPUs, and its linker.
+pub const INSTALL_CLANG: &str = "apt-get install clang-22 lld-22 (any clang from 17 on, with lld), or POLYHALO_CLANG=FILE; in polyhalo's repository: tests/install clang";
+/// How to get `ocloc`.
+pub const INSTALL_OCLOC: &str = "apt-get install intel-opencl-icd (newer systems: intel-ocloc), or POLYHALO_OCLOC=FILE; in polyhalo's repository: tests/install ocloc";
+
 /// How the OpenCL simulator is found.
 pub const OCLGRIND: Search = Search {
     tool: "oclgrind",
@@ -59,25 +70,25 @@ pub fn tools() -> Vec<ToolStatus> {
             name: "NVRTC",
             found: nvrtc,
             gives: "PTX for NVIDIA GPUs at build time; without it a program carries the CUDA C only",
-            install: "pip install --no-deps --target DIR nvidia-cuda-nvrtc-cu12==12.9.86, then POLYHALO_NVRTC=DIR",
+            install: INSTALL_NVRTC,
         },
         ToolStatus {
             name: "ptxas",
             found: search(ptxas::PTXAS),
             gives: "a check of the PTX for each GPU, with registers and spills",
-            install: "pip install --no-deps --target DIR nvidia-cuda-nvcc-cu12==12.9.86, then POLYHALO_PTXAS=DIR",
+            install: INSTALL_PTXAS,
         },
         ToolStatus {
             name: "nvdisasm",
             found: search(ptxas::NVDISASM),
             gives: "the machine instructions of NVIDIA GPUs as text",
-            install: "pip install --no-deps --target DIR nvidia-cuda-nvdisasm==13.5.37, then POLYHALO_NVDISASM=DIR",
+            install: INSTALL_NVDISASM,
         },
         ToolStatus {
             name: "clang AMDGPU",
             found: search(clang::SEARCH),
             gives: "code objects for AMD GPUs at build time; without it a program carries the HIP source only",
-            install: "apt-get install clang-22 lld-22 (any clang from 17 on, with lld), or POLYHALO_CLANG=FILE",
+            install: INSTALL_CLANG,
         },
         ToolStatus {
             name: "spirv-val",
@@ -94,8 +105,8 @@ pub fn tools() -> Vec<ToolStatus> {
         ToolStatus {
             name: "ocloc",
             found: search(ocloc::SEARCH),
-            gives: "a check of OpenCL C and SPIR-V for Intel GPUs",
-            install: "apt-get install intel-opencl-icd (newer systems: intel-ocloc)",
+            gives: "a check of OpenCL C and SPIR-V for Intel GPUs, and their machine instructions as text",
+            install: INSTALL_OCLOC,
         },
         ToolStatus {
             name: "oclgrind",

@@ -1,18 +1,23 @@
 //! `polyhalo inspect`: what the stencils of a source file become.
 
+mod facts;
+mod machine;
+mod show;
+mod table;
+
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
-use polyhalo_codegen::emit::{Code, CudaC, EMITTERS, Emitter, Target, text::ir};
+use clap::Args;
+use polyhalo_codegen::Diagnostic;
+use polyhalo_codegen::emit::{Code, EMITTERS, Target, text::ir};
 use polyhalo_codegen::front::{Compiled, SourceKernel, kernels_of_file, unbalanced};
-use polyhalo_codegen::ir::Axis;
-use polyhalo_codegen::offline::{Cache, Outcome, nvrtc};
-use polyhalo_codegen::{Diagnostic, analyse};
+use polyhalo_codegen::offline::Usage;
+use serde_json::{Value, json};
 
 use crate::Failure;
+use show::Show;
 
 /// Arguments of `polyhalo inspect`.
 #[derive(Args)]
@@ -22,79 +27,64 @@ pub(crate) struct Inspect {
     /// Only the stencil of this name: a function with all its instances (`lap`), or one instance (`lap_f32_2`).
     #[arg(long)]
     kernel: Option<String>,
-    /// What to show besides the summary; may be given several times.
+    /// What to show besides the summary; may be given several times. What a vendor's tool makes comes with a table of
+    /// registers, spills, memory, loads and stores. A tool that is missing is an error, with `all` a line.
     #[arg(long, value_enum)]
     target: Vec<Show>,
+    /// The GPU to compile for: `sm_90` (the default of `sass`), `gfx90a` (of `gcn`), `pvc` (of `pvc`), or others that
+    /// ptxas, clang and ocloc know; may be given several times, and adds its target.
+    #[arg(long, value_delimiter = ',')]
+    arch: Vec<String>,
     /// Write each text into a file of this folder instead of showing it; SPIR-V also as a binary module.
     #[arg(long)]
     out: Option<PathBuf>,
+    /// One JSON document instead of text: each kernel's facts and what it uses on each compiled target (`ptx`, `sass`,
+    /// `gcn` and `pvc` unless some are named). Texts are written with `--out` only.
+    #[arg(long)]
+    json: bool,
 }
 
-/// A form of a kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-enum Show {
-    /// Your function.
-    Rust,
-    /// The intermediate form: closures inlined, loops unrolled.
-    Ir,
-    /// Native Rust for the CPU.
-    Host,
-    /// CUDA C.
-    Cuda,
-    /// PTX, compiled by NVRTC from the CUDA C.
-    Ptx,
-    /// HIP.
-    Hip,
-    /// OpenCL C.
-    Opencl,
-    /// SPIR-V, disassembled.
-    Spirv,
-    /// All of them.
-    All,
+/// A stencil that compiles.
+#[derive(Clone, Copy)]
+struct Stencil<'a> {
+    source: &'a SourceKernel,
+    compiled: &'a Compiled,
+    /// The whole file.
+    text: &'a str,
+    /// The name of its files.
+    stem: &'a str,
 }
 
-impl Show {
-    const EACH: [Show; 8] =
-        [Show::Rust, Show::Ir, Show::Host, Show::Cuda, Show::Ptx, Show::Hip, Show::Opencl, Show::Spirv];
+/// One text to make.
+struct Wanted {
+    show: Show,
+    arch: Option<String>,
+    /// Whether it was asked for by name: then it is an error if it can't be had.
+    by_name: bool,
+}
 
-    /// The emitter behind a form, where there is one.
-    fn target(self) -> Option<Target> {
-        match self {
-            Show::Host => Some(Target::Native),
-            Show::Cuda => Some(Target::Cuda),
-            Show::Hip => Some(Target::Hip),
-            Show::Opencl => Some(Target::OpenCl),
-            Show::Spirv => Some(Target::SpirV),
-            Show::Rust | Show::Ir | Show::Ptx | Show::All => None,
+impl Wanted {
+    /// `sass sm_90`; `pvc` is the name of a form and of a GPU.
+    fn title(&self) -> String {
+        match &self.arch {
+            Some(arch) if arch != self.show.name() => format!("{} {arch}", self.show.name()),
+            Some(_) | None => self.show.name().to_owned(),
         }
     }
 
-    /// The word on the command line, and the ending of a file in `--out`.
-    fn name(self) -> &'static str {
-        match self {
-            Show::Rust => "rust",
-            Show::Ir => "ir",
-            Show::Host => "host",
-            Show::Cuda => "cuda",
-            Show::Ptx => "ptx",
-            Show::Hip => "hip",
-            Show::Opencl => "opencl",
-            Show::Spirv => "spirv",
-            Show::All => "all",
-        }
+    /// `heat.sm_90.sass`.
+    fn file_name(&self, stem: &str) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') { c } else { '_' };
+        let arch = self.arch.iter().map(|arch| format!(".{}", arch.chars().map(plain).collect::<String>()));
+        format!("{stem}{}.{}", arch.collect::<String>(), self.show.extension())
     }
+}
 
-    fn extension(self) -> &'static str {
-        match self {
-            Show::Rust => "rs",
-            Show::Ir => "ir",
-            Show::Host => "host.rs",
-            Show::Ptx => "ptx",
-            Show::Spirv => "spvasm",
-            Show::Cuda | Show::Hip | Show::Opencl => self.target().map_or("txt", Target::extension),
-            Show::All => "txt",
-        }
-    }
+/// A text, and what its kernels use where a vendor's tool made it.
+struct Form {
+    text: String,
+    tools: Option<String>,
+    kernels: Vec<Usage>,
 }
 
 impl Inspect {
@@ -123,20 +113,32 @@ impl Inspect {
         if let Some(folder) = &self.out {
             std::fs::create_dir_all(folder).map_err(|error| format!("can't create {}: {error}", folder.display()))?;
         }
+        let wanted = self.wanted()?;
         let mut out = std::io::stdout().lock();
-        let mut taken: Vec<String> = Vec::new();
+        let (mut taken, mut shown, mut lacking) = (Vec::new(), Vec::new(), BTreeSet::new());
         for kernel in chosen {
             let stem = free_stem(&kernel.name, &mut taken);
             match self.compile(kernel) {
-                Ok(compiled) => self.show(&mut out, kernel, &compiled, &text, &stem)?,
+                Ok(compiled) => {
+                    let stencil = Stencil { source: kernel, compiled: &compiled, text: &text, stem: &stem };
+                    match self.json {
+                        true => shown.push(self.document(stencil, &wanted, &mut lacking)?),
+                        false => self.show(&mut out, stencil, &wanted, &mut lacking)?,
+                    }
+                }
                 Err(diagnostics) => {
                     mistakes.stencils.insert((kernel.line, kernel.function_name()));
                     mistakes.show(&self.file, &diagnostics);
                 }
             }
         }
+        if self.json {
+            let document = json!({ "file": self.file.to_string_lossy(), "kernels": shown });
+            writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        }
         match (mistakes.stencils.len(), mistakes.modules) {
-            (0, 0) => Ok(()),
+            (0, 0) if lacking.is_empty() => Ok(()),
+            (0, 0) => Err(lacking.into_iter().collect::<Vec<_>>().join("\n").into()),
             (0, _) => Err("a module is wrong".into()),
             (1, _) => Err("one stencil does not compile".into()),
             (n, _) => Err(format!("{n} stencils do not compile").into()),
@@ -185,41 +187,104 @@ impl Inspect {
     fn show(
         &self,
         out: &mut impl Write,
-        kernel: &SourceKernel,
-        compiled: &Compiled,
-        text: &str,
-        stem: &str,
+        stencil: Stencil,
+        wanted: &[Wanted],
+        lacking: &mut BTreeSet<String>,
     ) -> Result<(), Failure> {
-        writeln!(out, "{}", summary(&self.file, kernel, compiled))?;
-        for show in self.targets() {
-            let shown = form(show, kernel, compiled, text);
-            match (&self.out, shown) {
-                (None, Ok(shown)) => writeln!(out, "---- {} ----\n{}", show.name(), shown.trim_end())?,
-                (None, Err(reason)) => writeln!(out, "---- {} ----\nnot available: {reason}", show.name())?,
-                (Some(folder), Ok(shown)) => {
-                    let file = folder.join(format!("{stem}.{}", show.extension()));
-                    save(&file, shown.as_bytes())?;
-                    writeln!(out, "wrote {}", file.display())?;
-                    if let Some(Code::Words(_)) = show.target().map(|target| emit(target, compiled)) {
-                        let file = folder.join(format!("{stem}.{}", Target::SpirV.extension()));
-                        save(&file, &emit(Target::SpirV, compiled).bytes())?;
+        writeln!(out, "{}", facts::summary(&self.file, stencil.source, stencil.compiled))?;
+        let stored = facts::stored_bytes(&stencil.compiled.kernel);
+        for wanted in wanted {
+            let title = wanted.title();
+            let shown = match form(wanted, stencil) {
+                Ok(shown) => shown,
+                Err(reason) if wanted.by_name => {
+                    lacking.insert(format!("no {title}: {reason}"));
+                    continue;
+                }
+                Err(reason) if self.out.is_none() => {
+                    writeln!(out, "---- {title} ----\nleft out: {reason}")?;
+                    continue;
+                }
+                Err(reason) => {
+                    writeln!(out, "no {title}: {reason}")?;
+                    continue;
+                }
+            };
+            let table = shown.tools.as_ref().map(|_| table::table(&shown.kernels, stored)).unwrap_or_default();
+            let by = shown.tools.as_ref().map(|tools| format!(" by {tools}")).unwrap_or_default();
+            match &self.out {
+                None if table.is_empty() => writeln!(out, "---- {title} ----\n{}", shown.text.trim_end())?,
+                None => writeln!(out, "---- {title}{by} ----\n{table}\n{}", shown.text.trim_end())?,
+                Some(folder) => {
+                    for file in save_form(folder, stencil, wanted, &shown)? {
                         writeln!(out, "wrote {}", file.display())?;
                     }
+                    write!(out, "{table}")?;
                 }
-                (Some(_), Err(reason)) => writeln!(out, "no {}: {reason}", show.name())?,
             }
         }
         Ok(())
     }
 
-    fn targets(&self) -> Vec<Show> {
-        let mut targets = match (self.target.contains(&Show::All), self.target.is_empty(), &self.out) {
-            (true, _, _) | (false, true, Some(_)) => Show::EACH.to_vec(),
-            (false, ..) => self.target.clone(),
+    /// One kernel of the JSON document.
+    fn document(&self, stencil: Stencil, wanted: &[Wanted], lacking: &mut BTreeSet<String>) -> Result<Value, Failure> {
+        let stored = facts::stored_bytes(&stencil.compiled.kernel);
+        let (mut targets, mut files) = (Vec::new(), Vec::new());
+        for wanted in wanted.iter().filter(|wanted| self.out.is_some() || Show::COMPILED.contains(&wanted.show)) {
+            let shown = form(wanted, stencil);
+            if let (Ok(shown), Some(folder)) = (&shown, &self.out) {
+                let saved = save_form(folder, stencil, wanted, shown)?;
+                files.extend(saved.into_iter().map(|file| file.to_string_lossy().into_owned()));
+            }
+            if let (Err(reason), true) = (&shown, wanted.by_name) {
+                lacking.insert(format!("no {}: {reason}", wanted.title()));
+            }
+            if Show::COMPILED.contains(&wanted.show) {
+                let (tools, kernels, missing) = match &shown {
+                    Ok(shown) => (shown.tools.as_ref(), &shown.kernels[..], None),
+                    Err(reason) => (None, &[][..], Some(reason)),
+                };
+                targets.push(json!({
+                    "target": wanted.show.name(),
+                    "arch": wanted.arch,
+                    "tools": tools,
+                    "kernels": kernels.iter().map(|used| facts::usage(used, stored)).collect::<Vec<_>>(),
+                    "missing": missing,
+                }));
+            }
+        }
+        let mut document = facts::facts(stencil.source, stencil.compiled);
+        document["targets"] = Value::from(targets);
+        document["files"] = Value::from(files);
+        Ok(document)
+    }
+
+    /// All texts to make of each kernel.
+    fn wanted(&self) -> Result<Vec<Wanted>, Failure> {
+        let mut arches = Vec::new();
+        for arch in &self.arch {
+            arches.push((machine::form_of(arch)?, arch));
+        }
+        let by_name = |show: &Show| self.target.contains(show) || arches.iter().any(|(form, _)| form == show);
+        let none_named = self.target.is_empty() && arches.is_empty();
+        let mut shows: Vec<Show> = match (self.target.contains(&Show::All), none_named) {
+            (true, _) => Show::EACH.to_vec(),
+            (false, true) if self.out.is_some() => Show::EACH.to_vec(),
+            (false, true) if self.json => Show::COMPILED.to_vec(),
+            (false, _) => self.target.iter().copied().chain(arches.iter().map(|(form, _)| *form)).collect(),
         };
-        targets.sort();
-        targets.dedup();
-        targets
+        shows.sort();
+        shows.dedup();
+        let mut wanted = Vec::new();
+        for show in shows {
+            let mut of_show: Vec<Option<String>> =
+                arches.iter().filter(|(form, _)| *form == show).map(|(_, arch)| Some((*arch).clone())).collect();
+            if of_show.is_empty() {
+                of_show.push(show.default_arch().map(str::to_owned));
+            }
+            wanted.extend(of_show.into_iter().map(|arch| Wanted { show, arch, by_name: by_name(&show) }));
+        }
+        Ok(wanted)
     }
 }
 
@@ -252,99 +317,34 @@ fn emit(target: Target, compiled: &Compiled) -> Code {
     emitter.expect("every target has an emitter").emit(&compiled.kernel)
 }
 
+/// Writes a text into `folder`, and for SPIR-V its module; the files that were written.
+fn save_form(folder: &Path, stencil: Stencil, wanted: &Wanted, form: &Form) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = vec![folder.join(wanted.file_name(stencil.stem))];
+    save(&files[0], form.text.as_bytes())?;
+    if let Some(code @ Code::Words(_)) = wanted.show.target().map(|target| emit(target, stencil.compiled)) {
+        let file = folder.join(format!("{}.{}", stencil.stem, Target::SpirV.extension()));
+        save(&file, &code.bytes())?;
+        files.push(file);
+    }
+    Ok(files)
+}
+
 /// One form of the kernel, or why it is not to be had.
-fn form(show: Show, kernel: &SourceKernel, compiled: &Compiled, text: &str) -> Result<String, String> {
-    match show {
-        Show::Rust => Ok(kernel.text(text)),
-        Show::Ir => Ok(ir::show(&compiled.kernel)),
-        Show::Ptx => {
-            let cuda = CudaC.emit(&compiled.kernel).readable();
-            match nvrtc::ptx(
-                &Cache::open(None),
-                &cuda,
-                &compiled.kernel.name,
-                nvrtc::OLDEST_ARCH,
-                compiled.kernel.contract,
-            ) {
-                Outcome::Built(ptx) => Ok(ptx),
-                Outcome::Absent(reason) | Outcome::Rejected(reason) => Err(reason),
-            }
+fn form(wanted: &Wanted, stencil: Stencil) -> Result<Form, String> {
+    let Stencil { source, compiled, text, .. } = stencil;
+    let plain = |text: String| Ok(Form { text, tools: None, kernels: Vec::new() });
+    match wanted.show {
+        Show::Rust => plain(source.text(text)),
+        Show::Ir => plain(ir::show(&compiled.kernel)),
+        Show::Ptx | Show::Sass | Show::Gcn | Show::Pvc => {
+            let made = machine::machine(wanted.show, wanted.arch.as_deref(), &compiled.kernel)?;
+            Ok(Form { text: made.text, tools: Some(made.tools), kernels: made.kernels })
         }
         Show::Host | Show::Cuda | Show::Hip | Show::Opencl | Show::Spirv => {
-            Ok(emit(show.target().expect("these have emitters"), compiled).readable())
+            plain(emit(wanted.show.target().expect("these have emitters"), compiled).readable())
         }
         Show::All => unreachable!("`all` is taken apart before"),
     }
-}
-
-/// Parameters, halos with the lines that ask for them, and costs.
-fn summary(file: &Path, source: &SourceKernel, compiled: &Compiled) -> String {
-    let kernel = &compiled.kernel;
-    let analysis = analyse(kernel);
-    let instance = if source.instance.is_empty() { String::new() } else { format!(" with {}", source.instance) };
-    let mut text = format!("stencil {}{instance} ({}:{})\n", kernel.name, file.display(), source.line);
-    let mut line = |args: std::fmt::Arguments<'_>| writeln!(text, "{args}").expect("a string takes everything");
-    for (id, field) in kernel.fields.enumerate() {
-        let footprint = &analysis.footprints[id.index()];
-        let points = match footprint.reads.len() {
-            0 => "never read".to_owned(),
-            1 => "read at 1 point".to_owned(),
-            points => format!("read at {points} points"),
-        };
-        line(format_args!("  field  {}: {}, {points}", field.name, field.ty));
-        for axis in Axis::ALL {
-            for (sign, side) in [(-1, '-'), (1, '+')] {
-                let reach = footprint.reach(axis, sign);
-                if let Some((offset, place)) = reach.because {
-                    line(format_args!(
-                        "           halo {} on {side}{} because of {}[{offset}] in line {}",
-                        reach.cells,
-                        axis.name(),
-                        field.name,
-                        place.line
-                    ));
-                }
-            }
-        }
-    }
-    for param in kernel.params.iter() {
-        line(format_args!("  scalar {}: {}", param.name, param.ty));
-    }
-    let mut outputs = kernel.outputs.iter();
-    while let Some(output) = outputs.next() {
-        line(format_args!("  result {}", output.ty));
-        if output.has_halves() {
-            // The sum of the upper halves is no result of its own.
-            outputs.next();
-        }
-    }
-    line(format_args!(
-        "  per point: {}, {}, {} flops ({} operations), at least {} bytes, {:.3} flops/byte",
-        count(analysis.loads, "load"),
-        count(analysis.stores, "store"),
-        analysis.flops,
-        analysis.operations,
-        analysis.bytes,
-        analysis.intensity()
-    ));
-    if analysis.uses_index {
-        line(format_args!("  uses the global index of its point"));
-    }
-    if !analysis.vendor_functions.is_empty() {
-        let names: Vec<&str> = analysis.vendor_functions.iter().map(|function| function.name()).collect();
-        line(format_args!("  {}: targets agree only within their vendors' error", names.join(", ")));
-    }
-    if kernel.contract {
-        line(format_args!(
-            "  multiply and add may be fused (#[stencil(contract)]): results may differ between targets"
-        ));
-    }
-    text
-}
-
-/// `1 load`, `2 loads`.
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// The name of a kernel's files: its own, numbered when a kernel of another module has it already.
