@@ -1,5 +1,7 @@
 //! The example and the program from outside: options, output, files, exit codes.
 
+#[path = "program/inspect.rs"]
+mod inspect;
 mod process;
 
 use std::path::{Path, PathBuf};
@@ -261,58 +263,6 @@ fn bad_input_is_one_paragraph_and_exit_code_2() {
     other("poisson", &["--tolerance", "0"], &["--tolerance", "a number greater than 0"]);
     other("perona_malik", &["--kappa", "steep"], &["--kappa", "a number greater than 0"]);
     other("elastic", &["--n", "4"], &["the grid has 4"]);
-}
-
-#[test]
-fn inspect_tells_halos_and_costs_and_shows_every_target() {
-    let shown = out(polyhalo(&["inspect", "examples/heat.rs", "--target", "all"]));
-    for part in [
-        "stencil heat (examples/heat.rs:",
-        "halo 1 on -X because of u[-X] in line",
-        "15 loads, 1 store, 26 flops (52 operations), at least 32 bytes, 0.812 flops/byte",
-        "---- rust ----",
-        "let flux = |d: Offset|",
-        "---- ir ----",
-        "let flux: f64 = (kappa[X] + kappa[HERE]) * (u[X] - u[HERE]); // heat.rs:",
-        "---- host ----",
-        "*kappa.offset(sy)",
-        "---- cuda ----",
-        "extern \"C\" __global__",
-        "---- ptx ----",
-        "---- hip ----",
-        "__builtin_amdgcn_workitem_id_x()",
-        "---- opencl ----",
-        "#pragma OPENCL FP_CONTRACT OFF",
-        "---- spirv ----",
-        "OpExecutionMode %heat ContractionOff",
-    ] {
-        assert!(shown.contains(part), "no {part:?} in\n{shown}");
-    }
-}
-
-#[test]
-fn inspect_writes_files() {
-    let folder = file("inspected");
-    out(polyhalo(&["inspect", "examples/heat.rs", "--kernel", "heat", "--out", folder.to_str().unwrap()]));
-    for name in ["heat.cu", "heat.hip", "heat.cl", "heat.spv", "heat.spvasm", "heat.ir", "heat.host.rs", "heat.rs"] {
-        assert!(folder.join(name).metadata().is_ok_and(|file| file.len() > 0), "{name} is missing");
-    }
-    let module = std::fs::read(folder.join("heat.spv")).expect("the module was written");
-    assert_eq!(module[..4], 0x0723_0203_u32.to_le_bytes());
-}
-
-#[test]
-fn inspect_reports_mistakes_by_line_and_ends_with_2() {
-    let wrong = file("wrong.rs");
-    std::fs::write(&wrong, "#[stencil]\nfn k(u: &Field<f64>) -> f64 {\n    u[0] + q\n}\n")
-        .expect("the file is written");
-    let said = fails(polyhalo(&["inspect", wrong.to_str().unwrap()]), 2);
-    assert!(said.contains("wrong.rs:3:7: field `u` is indexed by an integer"), "{said}");
-    assert!(said.contains("wrong.rs:3:12: `q` is not known"), "{said}");
-    let said = fails(polyhalo(&["inspect", "Cargo.toml"]), 2);
-    assert!(said.contains("not Rust"), "{said}");
-    let said = fails(polyhalo(&["inspect", "examples/heat.rs", "--kernel", "cold"]), 2);
-    assert!(said.contains("no stencil `cold`; it has heat"), "{said}");
 }
 
 #[test]

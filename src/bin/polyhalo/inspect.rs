@@ -44,6 +44,17 @@ pub(crate) struct Inspect {
     json: bool,
 }
 
+/// A stencil that compiles.
+#[derive(Clone, Copy)]
+struct Stencil<'a> {
+    source: &'a SourceKernel,
+    compiled: &'a Compiled,
+    /// The whole file.
+    text: &'a str,
+    /// The name of its files.
+    stem: &'a str,
+}
+
 /// One text to make.
 struct Wanted {
     show: Show,
@@ -53,10 +64,12 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// `sass sm_90`.
+    /// `sass sm_90`; `pvc` is the name of a form and of a GPU.
     fn title(&self) -> String {
-        let arch = self.arch.iter().map(|arch| format!(" {arch}"));
-        std::iter::once(self.show.name().to_owned()).chain(arch).collect()
+        match &self.arch {
+            Some(arch) if arch != self.show.name() => format!("{} {arch}", self.show.name()),
+            Some(_) | None => self.show.name().to_owned(),
+        }
     }
 
     /// `heat.sm_90.sass`.
@@ -106,10 +119,13 @@ impl Inspect {
         for kernel in chosen {
             let stem = free_stem(&kernel.name, &mut taken);
             match self.compile(kernel) {
-                Ok(compiled) if self.json => {
-                    shown.push(self.document(kernel, &compiled, &text, &stem, &wanted, &mut lacking)?)
+                Ok(compiled) => {
+                    let stencil = Stencil { source: kernel, compiled: &compiled, text: &text, stem: &stem };
+                    match self.json {
+                        true => shown.push(self.document(stencil, &wanted, &mut lacking)?),
+                        false => self.show(&mut out, stencil, &wanted, &mut lacking)?,
+                    }
                 }
-                Ok(compiled) => self.show(&mut out, kernel, &compiled, &text, &stem, &wanted, &mut lacking)?,
                 Err(diagnostics) => {
                     mistakes.stencils.insert((kernel.line, kernel.function_name()));
                     mistakes.show(&self.file, &diagnostics);
@@ -171,18 +187,15 @@ impl Inspect {
     fn show(
         &self,
         out: &mut impl Write,
-        kernel: &SourceKernel,
-        compiled: &Compiled,
-        text: &str,
-        stem: &str,
+        stencil: Stencil,
         wanted: &[Wanted],
         lacking: &mut BTreeSet<String>,
     ) -> Result<(), Failure> {
-        writeln!(out, "{}", facts::summary(&self.file, kernel, compiled))?;
-        let stored = facts::stored_bytes(&compiled.kernel);
+        writeln!(out, "{}", facts::summary(&self.file, stencil.source, stencil.compiled))?;
+        let stored = facts::stored_bytes(&stencil.compiled.kernel);
         for wanted in wanted {
             let title = wanted.title();
-            let shown = match form(wanted, kernel, compiled, text) {
+            let shown = match form(wanted, stencil) {
                 Ok(shown) => shown,
                 Err(reason) if wanted.by_name => {
                     lacking.insert(format!("no {title}: {reason}"));
@@ -203,7 +216,7 @@ impl Inspect {
                 None if table.is_empty() => writeln!(out, "---- {title} ----\n{}", shown.text.trim_end())?,
                 None => writeln!(out, "---- {title}{by} ----\n{table}\n{}", shown.text.trim_end())?,
                 Some(folder) => {
-                    for file in save_form(folder, stem, wanted, &shown, compiled)? {
+                    for file in save_form(folder, stencil, wanted, &shown)? {
                         writeln!(out, "wrote {}", file.display())?;
                     }
                     write!(out, "{table}")?;
@@ -214,21 +227,13 @@ impl Inspect {
     }
 
     /// One kernel of the JSON document.
-    fn document(
-        &self,
-        kernel: &SourceKernel,
-        compiled: &Compiled,
-        text: &str,
-        stem: &str,
-        wanted: &[Wanted],
-        lacking: &mut BTreeSet<String>,
-    ) -> Result<Value, Failure> {
-        let stored = facts::stored_bytes(&compiled.kernel);
+    fn document(&self, stencil: Stencil, wanted: &[Wanted], lacking: &mut BTreeSet<String>) -> Result<Value, Failure> {
+        let stored = facts::stored_bytes(&stencil.compiled.kernel);
         let (mut targets, mut files) = (Vec::new(), Vec::new());
         for wanted in wanted.iter().filter(|wanted| self.out.is_some() || Show::COMPILED.contains(&wanted.show)) {
-            let shown = form(wanted, kernel, compiled, text);
+            let shown = form(wanted, stencil);
             if let (Ok(shown), Some(folder)) = (&shown, &self.out) {
-                let saved = save_form(folder, stem, wanted, shown, compiled)?;
+                let saved = save_form(folder, stencil, wanted, shown)?;
                 files.extend(saved.into_iter().map(|file| file.to_string_lossy().into_owned()));
             }
             if let (Err(reason), true) = (&shown, wanted.by_name) {
@@ -248,7 +253,7 @@ impl Inspect {
                 }));
             }
         }
-        let mut document = facts::facts(kernel, compiled);
+        let mut document = facts::facts(stencil.source, stencil.compiled);
         document["targets"] = Value::from(targets);
         document["files"] = Value::from(files);
         Ok(document)
@@ -313,17 +318,11 @@ fn emit(target: Target, compiled: &Compiled) -> Code {
 }
 
 /// Writes a text into `folder`, and for SPIR-V its module; the files that were written.
-fn save_form(
-    folder: &Path,
-    stem: &str,
-    wanted: &Wanted,
-    form: &Form,
-    compiled: &Compiled,
-) -> Result<Vec<PathBuf>, Failure> {
-    let mut files = vec![folder.join(wanted.file_name(stem))];
+fn save_form(folder: &Path, stencil: Stencil, wanted: &Wanted, form: &Form) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = vec![folder.join(wanted.file_name(stencil.stem))];
     save(&files[0], form.text.as_bytes())?;
-    if let Some(code @ Code::Words(_)) = wanted.show.target().map(|target| emit(target, compiled)) {
-        let file = folder.join(format!("{stem}.{}", Target::SpirV.extension()));
+    if let Some(code @ Code::Words(_)) = wanted.show.target().map(|target| emit(target, stencil.compiled)) {
+        let file = folder.join(format!("{}.{}", stencil.stem, Target::SpirV.extension()));
         save(&file, &code.bytes())?;
         files.push(file);
     }
@@ -331,10 +330,11 @@ fn save_form(
 }
 
 /// One form of the kernel, or why it is not to be had.
-fn form(wanted: &Wanted, kernel: &SourceKernel, compiled: &Compiled, text: &str) -> Result<Form, String> {
+fn form(wanted: &Wanted, stencil: Stencil) -> Result<Form, String> {
+    let Stencil { source, compiled, text, .. } = stencil;
     let plain = |text: String| Ok(Form { text, tools: None, kernels: Vec::new() });
     match wanted.show {
-        Show::Rust => plain(kernel.text(text)),
+        Show::Rust => plain(source.text(text)),
         Show::Ir => plain(ir::show(&compiled.kernel)),
         Show::Ptx | Show::Sass | Show::Gcn | Show::Pvc => {
             let made = machine::machine(wanted.show, wanted.arch.as_deref(), &compiled.kernel)?;

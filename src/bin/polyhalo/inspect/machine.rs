@@ -42,7 +42,12 @@ pub(super) fn machine(show: Show, arch: Option<&str>, kernel: &Verified) -> Resu
         }
         Show::Pvc => {
             let ocloc = missing(ocloc::find(), tools::INSTALL_OCLOC)?;
-            let assembly = made("ocloc", ocloc.assembly(&OpenClC.emit(kernel).readable(), arch))?;
+            let assembly = match ocloc.assembly(&OpenClC.emit(kernel).readable(), arch) {
+                Outcome::Rejected(log) if log.contains("requires cl_khr_fp64 support") => {
+                    return Err(format!("{arch} has no 64-bit floats, which this stencil uses"));
+                }
+                outcome => made("ocloc", outcome)?,
+            };
             Ok(Machine { text: assembly.text, tools: "ocloc".into(), kernels: assembly.kernels })
         }
         Show::Rust | Show::Ir | Show::Host | Show::Cuda | Show::Hip | Show::Opencl | Show::Spirv | Show::All => {

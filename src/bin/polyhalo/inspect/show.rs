@@ -102,7 +102,8 @@ impl Show {
             Show::Sass => Some("sm_90"),
             Show::Gcn => Some("gfx90a"),
             Show::Pvc => Some("pvc"),
-            _ => None,
+            Show::Rust | Show::Ir | Show::Host | Show::Cuda | Show::Ptx | Show::Hip => None,
+            Show::Opencl | Show::Spirv | Show::All => None,
         }
     }
 }
