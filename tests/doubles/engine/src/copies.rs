@@ -78,10 +78,12 @@ impl Machine {
             let pattern = pattern.to_vec();
             let action = move |_: &crate::View<'_>| {
                 for row in 0..rows {
-                    for index in 0..count {
-                        let target = address + row * pitch + index * pattern.len() as u64;
-                        // SAFETY: the bytes are part of a live allocation, as the touched range was checked to be.
-                        unsafe { std::ptr::copy_nonoverlapping(pattern.as_ptr(), target as *mut u8, pattern.len()) };
+                    let start = (address + row * pitch) as *mut u8;
+                    // SAFETY: the row is part of a live allocation, as the touched range was checked to be.
+                    let row = unsafe { std::slice::from_raw_parts_mut(start, width as usize) };
+                    match pattern.as_slice() {
+                        [byte] => row.fill(*byte),
+                        pattern => row.chunks_exact_mut(pattern.len()).for_each(|place| place.copy_from_slice(pattern)),
                     }
                 }
                 Ok(())
