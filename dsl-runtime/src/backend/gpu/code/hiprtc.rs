@@ -174,4 +174,4 @@ fn ask(_: &Request) -> Outcome<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -28,6 +28,9 @@ const ANSWER: &str = "answer";
 const KEPT: [&str; 3] = ["PATH", "HOME", "LD_LIBRARY_PATH"];
 const KEPT_STARTS: [&str; 4] = ["ROCM_", "HIP_", "AMD_COMGR_", "POLYHALO_"];
 
+/// How long a child may take: well under a second on an idle machine, but ROCm's libraries are large, and disks may be slow.
+const LIMIT: Duration = Duration::from_secs(300);
+
 /// How a child is started.
 pub(super) struct Child {
     /// The program, which has the function that answers.
@@ -39,7 +42,7 @@ pub(super) struct Child {
 impl Default for Child {
     fn default() -> Self {
         // This is the file that runs even where another one has taken its place, as after a new build.
-        Self { program: "/proc/self/exe".into(), limit: processes::LIMIT }
+        Self { program: "/proc/self/exe".into(), limit: LIMIT }
     }
 }
 

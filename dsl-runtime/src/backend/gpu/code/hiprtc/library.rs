@@ -138,7 +138,9 @@ impl<'a> Program<'a> {
         }
         let log = self.bytes("hiprtcGetProgramLog", self.library.table.log).unwrap_or_default();
         let log = processes::text(&log).trim_end_matches('\0').trim().to_owned();
-        Err(match code == COMPILATION && log.contains("error:") {
+        // Only a mistake in the source has a place in it; an option that this release doesn't know has none.
+        let in_source = log.lines().any(|line| line.contains(": error: "));
+        Err(match code == COMPILATION && in_source {
             true => Outcome::Rejected(log),
             false => Outcome::Absent(format!("hiprtcCompileProgram answered {}: {log}", self.library.named(code))),
         })
