@@ -205,7 +205,7 @@ fn shares_of_a_card_open_it_once_and_copy_on_it() {
     let place = |buffer| Place { buffer, region: &region };
     shares[0].copy_to_peer(Q, place(a), &*shares[2], place(b)).unwrap();
     let (from, to, shape) = fake.copies()[0];
-    assert_eq!((from.side, to.side, shape), (Side::Card(0), Side::Card(0), [8 * region.row_bytes, 8, 1]));
+    assert_eq!((from.side, to.side, shape), (Side::Card(0), Side::Card(0), [region.row_bytes, 8, 8]));
     assert_eq!(fake.count("reaches"), 0);
     shares[0].reaches(&*shares[1]).unwrap();
     shares[1].reaches(&*shares[0]).unwrap();
