@@ -118,8 +118,9 @@ impl Recording {
 
     /// Ends it and keeps nothing of it.
     pub(super) fn abandon(&self) {
-        // What is wrong with it was or will be said by another call.
-        if self.is_being_made() && self.end().is_ok() {
+        if self.is_being_made() {
+            // What is wrong with it was or will be said by another call.
+            let _ = self.end();
             self.give_back();
         }
     }
@@ -140,7 +141,6 @@ impl Recording {
     pub(super) fn forget(&self) {
         self.abandon();
         self.give_back();
-        self.is_forgotten.store(true, Ordering::Release);
     }
 
     /// Whether nobody will ask for its events any more.
@@ -149,6 +149,7 @@ impl Recording {
     }
 
     fn give_back(&self) {
+        self.is_forgotten.store(true, Ordering::Release);
         self.users.quiesce();
         let graph = locked(&self.graph).take();
         if let Some(graph) = graph {
