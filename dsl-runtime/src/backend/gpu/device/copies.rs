@@ -65,27 +65,6 @@ impl Rect {
     }
 }
 
-/// The shape in which boxes of one shape are copied: rows without gaps at both ends become one row, and so do planes.
-pub(super) fn joined(mut shape: [usize; 3], ends: [&mut End; 2]) -> [usize; 3] {
-    let [bytes, rows, planes] = shape;
-    if ends.iter().all(|end| rows == 1 || end.row_pitch == bytes) {
-        let row = bytes * rows;
-        shape = if planes > 1 && ends.iter().all(|end| end.plane_pitch == row) {
-            [row * planes, 1, 1]
-        } else if planes > 1 {
-            // Planes take the place of rows.
-            [row, planes, 1]
-        } else {
-            [row, 1, 1]
-        };
-        for end in ends {
-            end.row_pitch = if shape[1] > 1 { end.plane_pitch } else { shape[0] };
-            end.plane_pitch = end.row_pitch * shape[1];
-        }
-    }
-    shape
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,28 +95,5 @@ mod tests {
         ] {
             assert_eq!(Rect::new(&broken, 1000), None, "{broken:?}");
         }
-    }
-
-    #[test]
-    fn rows_without_gaps_are_joined_where_both_ends_have_none() {
-        let check = |shape: [usize; 3], from: [usize; 2], to: [usize; 2], expected: ([usize; 3], [usize; 2])| {
-            let end =
-                |[row_pitch, plane_pitch]: [usize; 2]| End { side: Side::Host, address: 0, row_pitch, plane_pitch };
-            let (mut from, mut to) = (end(from), end(to));
-            let joined = joined(shape, [&mut from, &mut to]);
-            let [bytes, rows, planes] = joined;
-            assert_eq!((joined, [from.row_pitch, to.row_pitch]), expected, "{shape:?}");
-            for end in [from, to] {
-                assert!(end.row_pitch >= bytes && end.plane_pitch >= end.row_pitch * rows);
-                assert!(end.plane_pitch.is_multiple_of(end.row_pitch) || planes == 1);
-            }
-        };
-        check([8, 4, 2], [8, 32], [8, 32], ([64, 1, 1], [64, 64]));
-        check([8, 4, 2], [8, 40], [8, 32], ([32, 2, 1], [40, 32]));
-        check([8, 4, 2], [16, 64], [8, 32], ([8, 4, 2], [16, 8]));
-        check([8, 4, 1], [8, 32], [8, 32], ([32, 1, 1], [32, 32]));
-        check([8, 1, 3], [24, 24], [8, 8], ([8, 3, 1], [24, 8]));
-        check([8, 1, 1], [8, 8], [8, 8], ([8, 1, 1], [8, 8]));
-        check([8, 1, 3], [8, 8], [8, 8], ([24, 1, 1], [24, 24]));
     }
 }

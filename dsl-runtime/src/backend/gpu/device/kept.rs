@@ -1,5 +1,6 @@
 //! Shapes that were measured, kept on disk for later programs.
 
+#[cfg(not(test))]
 use std::sync::OnceLock;
 
 use polyhalo_codegen::offline::Cache;
@@ -10,9 +11,22 @@ use crate::backend::gpu::options::Shape;
 use crate::kernel::KernelDesc;
 
 /// The folder of this process.
-fn cache() -> &'static Cache {
+#[cfg(not(test))]
+fn cache() -> Cache {
     static CACHE: OnceLock<Cache> = OnceLock::new();
-    CACHE.get_or_init(|| Cache::open(None))
+    CACHE.get_or_init(|| Cache::open(None)).clone()
+}
+
+#[cfg(test)]
+thread_local! {
+    /// That of a test, which has none of the user's.
+    pub(super) static TRIED: std::cell::RefCell<Cache> =
+        std::cell::RefCell::new(Cache::off("tests keep nothing".into()));
+}
+
+#[cfg(test)]
+fn cache() -> Cache {
+    TRIED.with_borrow(Cache::clone)
 }
 
 /// What a shape is good for: a kernel on such a card with this driver.

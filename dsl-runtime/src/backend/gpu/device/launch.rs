@@ -61,7 +61,10 @@ impl GpuDevice {
             return Err(Error::Unsupported {
                 device: self.info.to_string(),
                 kernel: desc.name.to_owned(),
-                reason: "there is no form of it with indices of 64 bits, which a grid as large as this needs".into(),
+                reason: match desc.code.gpu {
+                    [] => "there is no form of it for GPUs".into(),
+                    _ => "there is no form of it with indices of 64 bits, which a grid as large as this needs".into(),
+                },
             });
         };
         let lane = self.lane(queue)?;

@@ -103,9 +103,7 @@ impl Kernel {
 
     /// What its shapes must respect.
     pub(super) fn limits(&self, form: &Form) -> Limits {
-        let facts = &self.card.facts;
-        let threads = form.uses.block_threads.min(facts.block_threads);
-        Limits { grid: facts.grid, threads, registers: form.uses.registers }
+        Limits { threads: form.uses.block_threads.min(self.card.facts.block_threads) }
     }
 
     /// The shape where nothing is known, for a box of so many points along each axis.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::GpuDevice;
 use super::card::Buffer;
-use super::copies::joined;
 use super::lane::{Kept, Lane};
 use crate::backend::gpu::driver::{Called, End};
 use crate::backend::{Device, EventId, Place, QueueId};
@@ -61,10 +60,9 @@ impl GpuDevice {
         lane: &Arc<Lane>,
         buffers: [&Arc<Buffer>; N],
         kept: Kept,
-        (mut from, mut to): (End, End),
+        (from, to): (End, End),
         shape: [usize; 3],
     ) -> Called<()> {
-        let shape = joined(shape, [&mut from, &mut to]);
         lane.enqueue(buffers, kept, |stream| {
             // SAFETY: the boxes were compared with the memory that holds them, which lives until the lane is done: buffers
             // wait for it, and of the host's memory the caller says so.

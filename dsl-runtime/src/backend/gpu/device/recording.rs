@@ -10,28 +10,25 @@ use super::locked;
 use crate::backend::gpu::driver::{Called, Failure, Graph, Kind, Stream};
 
 thread_local! {
-    /// Recordings that this thread makes.
-    static MADE_HERE: RefCell<Vec<Weak<Recording>>> = const { RefCell::new(Vec::new()) };
+    /// Recordings that this thread makes, each with whether it still does.
+    static MADE_HERE: RefCell<Vec<(Arc<AtomicBool>, Weak<Recording>)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Whether this thread is making a recording: then it mustn't ask a driver what has happened.
 pub(super) fn is_made_here() -> bool {
-    // Taken out meanwhile: the last reference to a recording may end here, and then it asks again.
-    let recordings = MADE_HERE.try_with(RefCell::take).unwrap_or_default();
-    if recordings.is_empty() {
-        return false;
-    }
-    let making = |recording: &Weak<Recording>| recording.upgrade().is_some_and(|recording| recording.is_being_made());
-    let recordings: Vec<_> = recordings.into_iter().filter(making).collect();
-    let is_making = !recordings.is_empty();
-    let _ = MADE_HERE.try_with(|made_here| made_here.replace(recordings));
-    is_making
+    let is_making = MADE_HERE.try_with(|recordings| {
+        let mut recordings = recordings.borrow_mut();
+        recordings.retain(|(is_being_made, _)| is_being_made.load(Ordering::Acquire));
+        !recordings.is_empty()
+    });
+    // The thread is ending.
+    is_making.unwrap_or(false)
 }
 
 /// Gives up what this thread is recording: it is about to wait, after some failure, and drivers don't allow both.
 pub(super) fn abandon_made_here() {
     let recordings = MADE_HERE.try_with(RefCell::take).unwrap_or_default();
-    recordings.iter().filter_map(Weak::upgrade).for_each(|recording| recording.abandon());
+    recordings.iter().filter_map(|(_, recording)| recording.upgrade()).for_each(|recording| recording.abandon());
 }
 
 /// A recording, in the making or ready.
@@ -41,7 +38,7 @@ pub(super) struct Recording {
     /// Where it began.
     stream: Stream,
     /// Whether operations still go into it.
-    is_being_made: AtomicBool,
+    is_being_made: Arc<AtomicBool>,
     /// What came out.
     graph: Mutex<Option<Graph>>,
     /// Lanes that record, the first of which is where it began.
@@ -61,7 +58,7 @@ impl Recording {
         let recording = Arc::new(Self {
             card,
             stream,
-            is_being_made: AtomicBool::new(true),
+            is_being_made: Arc::new(AtomicBool::new(true)),
             graph: Mutex::default(),
             lanes: Mutex::default(),
             kept: Mutex::default(),
@@ -69,7 +66,8 @@ impl Recording {
             users: Users::default(),
             is_forgotten: AtomicBool::new(false),
         });
-        MADE_HERE.with_borrow_mut(|recordings| recordings.push(Arc::downgrade(&recording)));
+        let here = (recording.is_being_made.clone(), Arc::downgrade(&recording));
+        MADE_HERE.with_borrow_mut(|recordings| recordings.push(here));
         lane.join(&recording);
         Ok(())
     }
@@ -118,8 +116,9 @@ impl Recording {
 
     /// Ends it and keeps nothing of it.
     pub(super) fn abandon(&self) {
-        // What is wrong with it was or will be said by another call.
-        if self.is_being_made() && self.end().is_ok() {
+        if self.is_being_made() {
+            // What is wrong with it was or will be said by another call.
+            let _ = self.end();
             self.give_back();
         }
     }
@@ -140,7 +139,6 @@ impl Recording {
     pub(super) fn forget(&self) {
         self.abandon();
         self.give_back();
-        self.is_forgotten.store(true, Ordering::Release);
     }
 
     /// Whether nobody will ask for its events any more.
@@ -149,6 +147,7 @@ impl Recording {
     }
 
     fn give_back(&self) {
+        self.is_forgotten.store(true, Ordering::Release);
         self.users.quiesce();
         let graph = locked(&self.graph).take();
         if let Some(graph) = graph {

@@ -7,26 +7,18 @@ use crate::kernel::Walk;
 /// Threads that a block has along Z at most, whatever the card.
 const DEEPEST: u32 = 64;
 
-/// Registers of a multiprocessor, as far as they concern the size of a block.
-const REGISTERS: u32 = 1 << 16;
-
 /// What a shape must respect on a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Blocks of a grid along X, Y and Z.
-    pub(super) grid: [u32; 3],
-    /// Threads of a block of this kernel.
+    /// Threads of a block of this kernel, given what the card has and the registers that a thread needs.
     pub(super) threads: u32,
-    /// Registers of a thread of this kernel.
-    pub(super) registers: u32,
 }
 
 impl Limits {
     /// Whether blocks of this shape can be launched.
     pub(super) fn allow(&self, shape: &Shape) -> bool {
         let threads = shape.block.iter().try_fold(1_u32, |all, &some| all.checked_mul(some));
-        threads.is_some_and(|threads| threads <= self.threads && threads.saturating_mul(self.registers) <= REGISTERS)
-            && shape.block[2] <= DEEPEST
+        threads.is_some_and(|threads| threads <= self.threads) && shape.block[2] <= DEEPEST
     }
 }
 
@@ -126,7 +118,8 @@ pub(super) fn pieces(shape: Shape, most: [u32; 3], range: Box3) -> impl Iterator
 mod tests {
     use super::*;
 
-    const FREE: Limits = Limits { grid: [i32::MAX as u32, 65535, 65535], threads: 1024, registers: 32 };
+    const FREE: Limits = Limits { threads: 1024 };
+    const GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
 
     fn shape(text: &str) -> Shape {
         text.parse().unwrap()
@@ -157,17 +150,14 @@ mod tests {
 
     #[test]
     fn blocks_shrink_to_what_a_kernel_can_have() {
-        let check = |threads, registers, expected: &str| {
-            let limits = Limits { threads, registers, ..FREE };
-            assert_eq!(limited(shape("point:64x4x1"), &limits).to_string(), expected);
+        let check = |threads, expected: &str| {
+            assert_eq!(limited(shape("point:64x4x1"), &Limits { threads }).to_string(), expected);
         };
-        check(256, 32, "point:64x4x1");
-        check(128, 32, "point:64x2x1");
-        check(32, 32, "point:32x1x1");
-        check(1024, 255, "point:64x4x1");
-        check(1024, 300, "point:64x2x1");
+        check(256, "point:64x4x1");
+        check(128, "point:64x2x1");
+        check(32, "point:32x1x1");
         // Nothing fits, and the driver says so.
-        check(0, 32, "point:1x1x1");
+        check(0, "point:1x1x1");
     }
 
     #[test]
@@ -184,7 +174,7 @@ mod tests {
         }
         assert_eq!(names(&[Walk::Point], [512, 512, 512], FREE).len(), 6);
         assert!(names(&[Walk::Row], [512, 512, 512], FREE).is_empty());
-        let few = names(&both, [512, 512, 512], Limits { threads: 128, ..FREE });
+        let few = names(&both, [512, 512, 512], Limits { threads: 128 });
         assert_eq!(few, ["march:32x4:16", "march:32x4:32", "march:32x4:64", "march:32x4:8"]);
         let flat = names(&both, [2048, 2048, 10], FREE);
         assert!(flat.contains(&"march:64x4:16".into()) && !flat.contains(&"march:64x4:32".into()), "{flat:?}");
@@ -241,10 +231,10 @@ mod tests {
     #[test]
     fn grids_of_long_boxes_are_split_along_the_axis_that_is_too_long() {
         let range = Box3 { lo: [0; 3], hi: [1, 1, 70_000] };
-        let found: Vec<_> = pieces(shape("point:64x4x1"), FREE.grid, range).collect();
+        let found: Vec<_> = pieces(shape("point:64x4x1"), GRID, range).collect();
         let part = |lo, hi| Box3 { lo: [0, 0, lo], hi: [1, 1, hi] };
         assert_eq!(found, [(part(0, 65_535), [1, 1, 65_535]), (part(65_535, 70_000), [1, 1, 4465])]);
-        let march: Vec<_> = pieces(shape("march:64x4:8"), FREE.grid, range).collect();
+        let march: Vec<_> = pieces(shape("march:64x4:8"), GRID, range).collect();
         assert_eq!(march, [(range, [1, 1, 8750])]);
     }
 }

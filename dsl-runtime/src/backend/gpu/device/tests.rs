@@ -1,5 +1,9 @@
 //! Claims about queues, events, memory and recordings, on a driver that runs nothing and misses nothing.
 
+use polyhalo_codegen::offline::Cache;
+use polyhalo_codegen::offline::cache::VARIABLE;
+use polyhalo_codegen::offline::private::Folder;
+
 use super::fake::Fake;
 use super::*;
 use crate::backend::gpu::code::Loaded;
@@ -205,7 +209,7 @@ fn shares_of_a_card_open_it_once_and_copy_on_it() {
     let place = |buffer| Place { buffer, region: &region };
     shares[0].copy_to_peer(Q, place(a), &*shares[2], place(b)).unwrap();
     let (from, to, shape) = fake.copies()[0];
-    assert_eq!((from.side, to.side, shape), (Side::Card(0), Side::Card(0), [8 * region.row_bytes, 8, 1]));
+    assert_eq!((from.side, to.side, shape), (Side::Card(0), Side::Card(0), [region.row_bytes, 8, 8]));
     assert_eq!(fake.count("reaches"), 0);
     shares[0].reaches(&*shares[1]).unwrap();
     shares[1].reaches(&*shares[0]).unwrap();
@@ -530,7 +534,6 @@ fn launches_that_do_not_fit_are_refused_before_they_are_enqueued() {
 #[test]
 fn large_launches_are_measured_once_and_the_fastest_shape_stays() {
     let fake = Fake::new();
-    // The default is fastest only while everything warms up.
     let shares = opened(
         fake,
         &[0, 0],
@@ -559,6 +562,36 @@ fn large_launches_are_measured_once_and_the_fastest_shape_stays() {
     heat(device, R, kernel, &small, all.map(|_| BufferId(1))).unwrap_err();
     drop(shares);
     check_clean(fake, "");
+}
+
+#[test]
+fn what_was_measured_is_kept_for_the_next_program() {
+    let folder = Folder::new().unwrap();
+    let found = |name: &str| (name == VARIABLE).then(|| folder.path().as_os_str().to_owned());
+    kept::TRIED.set(Cache::open_in(None, &found));
+    let layout = cube(130);
+    let run = |tune, time: f32| {
+        let fake = Fake::new();
+        // The second shape, or the first one.
+        fake.take_times(&[&[5.0, time][..], &[5.0; 19]].concat());
+        let device = with_gpu(fake, None, tune);
+        let all = [(); 4].map(|()| device.alloc(&layout).unwrap());
+        let kernel = load(&*device).unwrap();
+        heat(&*device, Q, kernel, &layout, all).unwrap();
+        (fake.launches().len(), device.shapes().remove(0).1)
+    };
+    let check = |(launches, words): (usize, String), expected: usize, start: &str| {
+        assert!(launches == expected && words.starts_with(start), "{launches}: {words}");
+    };
+    check(run(Tune::Once, 1.0), 84, "point:32x4x2 as measured,");
+    check(run(Tune::Once, 9.0), 1, "point:32x4x2 as measured before,");
+    check(run(Tune::Never, 9.0), 1, "point:64x4x1 by default,");
+    check(run(Tune::Again, 9.0), 84, "point:64x4x1 as measured,");
+    check(run(Tune::Once, 1.0), 1, "point:64x4x1 as measured before,");
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        std::fs::write(entry.unwrap().path(), "broken").unwrap();
+    }
+    check(run(Tune::Once, 1.0), 84, "point:32x4x2 as measured,");
 }
 
 #[test]
