@@ -315,9 +315,12 @@ impl Choice<'_> {
                 let backend = gpu.backend;
                 let free = candidates.iter().filter(|device| self.taken(device) == 0);
                 let there = free.clone().filter(|device| device.platform == gpu.platform).count();
+                let reasons = self.inventory.backends.iter().filter(|(name, _)| *name == backend);
+                let reasons: String =
+                    reasons.flat_map(|(_, listing)| &listing.absent).map(|reason| format!("; {reason}")).collect();
                 let reason = format!(
                     "and a GPU isn't split unless you say so: `{backend}:1x2` makes two subdomains on one, \
-                     `{backend}:{ordinal},{ordinal}` on {gpu}",
+                     `{backend}:{ordinal},{ordinal}` on {gpu}{reasons}",
                     ordinal = gpu.ordinal
                 );
                 Err(Error::TooFewDevices { spec: self.spec.into(), term: term.into(), asked: count, there, reason })

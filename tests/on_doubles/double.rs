@@ -106,6 +106,8 @@ impl Double {
         }
         command.env("POLYHALO_DOUBLE_DEVICES", self.devices.to_string()).env("POLYHALO_DOUBLE_ORDER", &self.order);
         command.env("POLYHALO_DOUBLE_LOG", &log).env("POLYHALO_DOUBLE_COUNT", &count).env("POLYHALO_TUNE", "never");
+        // Too little to measure a copy in, which examples do for their report, and enough for everything else.
+        command.env("POLYHALO_DOUBLE_MEMORY", "4000000");
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let files = [&out, &err].map(|path| fs::File::create(path).expect("the target folder can be written"));
         let [to_out, to_err] = files;

@@ -73,6 +73,7 @@ fn check_cases(vendor: Vendor, order: &str) {
     let mut transcendental: Option<Vec<u8>> = None;
     for (count, exchange, shape) in combinations() {
         let double = Double::new(vendor, count, order).with("POLYHALO_SHAPE", shape);
+        let double = double.with("POLYHALO_DOUBLE_MEMORY", 1 << 30);
         let devices = format!("{}:{count}", vendor.name());
         let folder = file("on_doubles", &format!("{}-{}", vendor.name(), order.replace(':', "-")));
         let _ = fs::remove_dir_all(&folder);

@@ -342,7 +342,7 @@ impl Machine {
                     wrong(format!("{address:#x} is freed, but its allocation begins {offset} bytes before it"))
                 }
                 Place::Known { start, bytes, .. } => {
-                    if let Some(name) = state.schedule.user(start, bytes) {
+                    if let Some(name) = state.schedule.user(start, bytes, &state.lost) {
                         return wrong(format!("{address:#x} is freed while enqueued work ({name}) uses it"));
                     }
                     state.memory.free(start);
@@ -376,7 +376,7 @@ impl Machine {
     pub fn unregister_host(&self, address: u64) -> Outcome<()> {
         self.with(|state| match state.memory.live.get(&address) {
             Some(Allocation { bytes, owner: Owner::Registered }) => {
-                if let Some(name) = state.schedule.user(address, *bytes) {
+                if let Some(name) = state.schedule.user(address, *bytes, &state.lost) {
                     let message = format!("{address:#x} is no longer pinned while enqueued work ({name}) uses it");
                     return Err(Failure::misuse(Kind::InvalidValue, message));
                 }

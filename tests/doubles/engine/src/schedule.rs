@@ -159,10 +159,13 @@ impl Schedule {
         }
     }
 
-    /// The name of enqueued work that uses some of these bytes.
-    pub(crate) fn user(&self, address: u64, bytes: u64) -> Option<String> {
+    /// The name of enqueued work that uses some of these bytes, on a device that isn't lost: nothing is done on another.
+    pub(crate) fn user(&self, address: u64, bytes: u64, lost: &[Option<Failure>]) -> Option<String> {
         let overlaps = |touch: &Touch| touch.address < address + bytes && address < touch.address + touch.bytes;
-        let uses = |node: &&Node| node.task.work.touches.iter().any(overlaps);
+        let uses = |node: &&Node| {
+            let work = &node.task.work;
+            lost[work.device].is_none() && work.touches.iter().any(overlaps)
+        };
         self.nodes.values().find(uses).map(|node| node.task.work.name.clone())
     }
 
