@@ -6,6 +6,8 @@
 use std::fs;
 
 use polyhalo_codegen::Verified;
+use polyhalo_codegen::emit::text::{Walk, gpu_forms};
+use polyhalo_codegen::emit::{CudaC, Emitter};
 use polyhalo_codegen::front::kernels_of_file;
 use polyhalo_codegen::offline::nvrtc;
 use polyhalo_codegen::offline::require::{available, built};
@@ -58,6 +60,43 @@ fn kernels_in(below: &str) -> Vec<Verified> {
         compiled.collect::<Vec<_>>()
     });
     kernels.collect()
+}
+
+/// A thread that goes along Z keeps the planes that it needs again: of each field it loads each value once.
+#[test]
+fn double_sees_a_marching_thread_load_each_value_once() {
+    let Some(nvrtc) = available("nvrtc", nvrtc::find()) else { return };
+    let heat = fixtures().into_iter().find(|fixture| fixture.name == "heat").expect("it is a fixture").kernel;
+    let source = CudaC.emit(&heat).readable();
+    let forms = gpu_forms(&heat);
+    let size = [40u64, 6, 9];
+    let [row, plane] = [size[0] + 2, (size[0] + 2) * (size[1] + 2)];
+    for arch in [70, 90] {
+        let ptx = built("heat.cu", nvrtc.ptx(&source, "heat.cu", arch, false));
+        let module = Module::parse(&ptx).unwrap_or_else(|error| panic!("{error}:\n{ptx}"));
+        for form in &forms {
+            let kernel = module.kernel(&form.entry).expect("all forms are there");
+            let mut fields = [(); 4].map(|()| Array(vec![1.0; (plane * (size[2] + 2)) as usize]));
+            let (memory, starts) = Arrays::of(&mut fields.each_mut());
+            let mut arguments: Vec<u64> = starts.iter().map(|start| start + 8 * (1 + row + plane)).collect();
+            arguments.extend([0.5f64.to_bits(), row, plane, 0, 0, 0]);
+            arguments.extend(size);
+            arguments.push(u64::MAX);
+            let parts = 2;
+            let (layers, block) = if form.walk == Walk::March { (parts, [32, 2, 1]) } else { (5, [32, 2, 2]) };
+            let run = kernel.run_noting_loads([2, 3, layers], block, &packed(kernel, &arguments), &memory);
+            let (stats, loads) = run.unwrap_or_else(|fault| panic!("{fault}"));
+            let [columns, points] = [size[0] * size[1], size.iter().product()];
+            assert_eq!(stats.stores, points, "{}", form.entry);
+            assert!(loads.values().all(|count| *count == 1), "{} loads a value twice", form.entry);
+            // Two fields at seven points and one at one; of the seven, three lie in the column.
+            let expected = match form.walk {
+                Walk::March => 11 * points + 4 * columns * u64::from(parts),
+                Walk::Point | Walk::Row => 15 * points,
+            };
+            assert_eq!(stats.loads, expected, "loads of {} for compute_{arch}", form.entry);
+        }
+    }
 }
 
 /// Memory that may be touched: one array.

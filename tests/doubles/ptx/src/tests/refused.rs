@@ -69,7 +69,7 @@ fn operands_must_fit() {
     refused(".pragma \"other\";", "pragma");
     refused(".shared .b32 x;", "is not known");
     refused("mov.u32 %r1, 09;", "no number");
-    refused("mov.u32 %r1, %r2", "should stand");
+    refused("mov.u32 %r1, %r2 %r3;", "should stand");
 }
 
 #[test]
