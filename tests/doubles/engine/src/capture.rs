@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
 use crate::fault::{Failure, Kind, Outcome};
-use crate::schedule::Work;
+use crate::schedule::{Task, Work};
 use crate::{Machine, State};
 
 /// Who must not make calls that could wait while a recording goes on.
@@ -33,7 +33,7 @@ pub(crate) struct Capture {
 /// Work of a graph.
 #[derive(Clone)]
 pub(crate) struct GraphNode {
-    pub(crate) work: Work,
+    pub(crate) task: Task,
     /// The nodes before it that it comes behind.
     pub(crate) waits: Vec<usize>,
 }
@@ -48,10 +48,10 @@ pub(crate) struct Graph {
 }
 
 impl Capture {
-    pub(crate) fn add(&mut self, stream: u64, work: Work) {
+    pub(crate) fn add(&mut self, stream: u64, task: Task) {
         let frontier = self.frontiers.entry(stream).or_default();
         let waits = std::mem::replace(frontier, BTreeSet::from([self.nodes.len()])).into_iter().collect();
-        self.nodes.push(GraphNode { work, waits });
+        self.nodes.push(GraphNode { task, waits });
     }
 
     pub(crate) fn frontier(&self, stream: u64) -> BTreeSet<usize> {
@@ -67,7 +67,7 @@ impl Capture {
                 open.extend(&self.nodes[node].waits);
             }
         }
-        (0..self.nodes.len()).find(|node| !joined.contains(node)).map(|node| &self.nodes[node].work)
+        (0..self.nodes.len()).find(|node| !joined.contains(node)).map(|node| &self.nodes[node].task.work)
     }
 }
 
@@ -164,7 +164,7 @@ impl Machine {
                 ));
             }
             state.working(device)?;
-            for work in nodes.iter().map(|node| &node.work) {
+            for work in nodes.iter().map(|node| &node.task.work) {
                 state.working(work.device)?;
                 for touch in &work.touches {
                     state.memory.owner(touch.address, touch.bytes)?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::fault::{Failure, Kind, Outcome};
 use crate::memory::Owner;
-use crate::schedule::{Touch, Work};
+use crate::schedule::{Task, Touch, Work};
 use crate::{Machine, State};
 
 /// Where one end of a copy is expected to lie.
@@ -78,16 +78,20 @@ impl Machine {
             let pattern = pattern.to_vec();
             let action = move |_: &crate::View<'_>| {
                 for row in 0..rows {
-                    for index in 0..count {
-                        let target = address + row * pitch + index * pattern.len() as u64;
-                        // SAFETY: the bytes are part of a live allocation, as the touched range was checked to be.
-                        unsafe { std::ptr::copy_nonoverlapping(pattern.as_ptr(), target as *mut u8, pattern.len()) };
+                    let start = (address + row * pitch) as *mut u8;
+                    // SAFETY: the row is part of a live allocation, as the touched range was checked to be.
+                    let row = unsafe { std::slice::from_raw_parts_mut(start, width as usize) };
+                    match pattern.as_slice() {
+                        [byte] => row.fill(*byte),
+                        pattern => row.chunks_exact_mut(pattern.len()).for_each(|place| place.copy_from_slice(pattern)),
                     }
                 }
                 Ok(())
             };
             let touches = vec![Touch { address, bytes, writes: true }];
-            state.enqueue(stream, Work { name: "a fill".into(), device, touches, action: Arc::new(action) }).map(drop)
+            let work = Work { name: "a fill".into(), device, touches, action: Arc::new(action) };
+            let is_exact = rows == 1 || pitch == width;
+            state.enqueue(stream, Task { work, is_exact }).map(drop)
         })
     }
 }
@@ -157,7 +161,9 @@ impl State {
         touches.extend(target.map(|_| Touch { address: to.address, bytes: to_bytes, writes: true }));
         let name = format!("a copy from {} to {}", name(source), name(target));
         let boxes = Boxes { from, to, shape };
-        let work = |action| Work { name, device, touches, action };
+        let is_whole = |block: &Block| block.offset(rows - 1, planes - 1) + bytes == bytes * rows * planes;
+        let is_exact = is_whole(&from) && is_whole(&to);
+        let work = |action| Task { work: Work { name, device, touches, action }, is_exact };
         let enqueued = if source.is_none() {
             // SAFETY: the caller lets ordinary memory be read during the call.
             let taken = unsafe { taken(boxes) };

@@ -41,8 +41,29 @@ pub struct Work {
 
 impl Work {
     /// Work that does nothing.
-    pub(crate) fn nothing(name: &str, device: usize) -> Self {
-        Self { name: name.into(), device, touches: Vec::new(), action: Arc::new(|_| Ok(())) }
+    pub(crate) fn nothing(name: &str, device: usize) -> Task {
+        let work = Self { name: name.into(), device, touches: Vec::new(), action: Arc::new(|_| Ok(())) };
+        Task { work, is_exact: false }
+    }
+}
+
+/// Work, and what is known of it.
+#[derive(Clone)]
+pub(crate) struct Task {
+    pub(crate) work: Work,
+    /// Whether it touches all that it says, and nothing else: a kernel may leave out some of what it could reach.
+    pub(crate) is_exact: bool,
+}
+
+impl Task {
+    /// Whether both touch the same bytes for certain, and one of them writes there.
+    fn races_with(&self, other: &Self) -> bool {
+        let races = |one: &Touch, two: &Touch| {
+            let overlap = one.address < two.address + two.bytes && two.address < one.address + one.bytes;
+            overlap && (one.writes || two.writes)
+        };
+        let pair = |one: &Touch| other.work.touches.iter().any(|two| races(one, two));
+        self.is_exact && other.is_exact && self.work.touches.iter().any(pair)
     }
 }
 
@@ -50,7 +71,7 @@ impl Work {
 pub(crate) type Moment = Arc<OnceLock<u64>>;
 
 pub(crate) struct Node {
-    work: Work,
+    task: Task,
     /// Those that hadn't run when this was enqueued.
     waits: Vec<u64>,
     waits_left: usize,
@@ -98,7 +119,7 @@ impl Schedule {
     }
 
     /// Adds work that waits for others.
-    fn add(&mut self, work: Work, waits: impl IntoIterator<Item = u64>, moment: Option<Moment>) -> u64 {
+    fn add(&mut self, task: Task, waits: impl IntoIterator<Item = u64>, moment: Option<Moment>) -> u64 {
         self.last += 1;
         let number = self.last;
         let waits: BTreeSet<u64> = waits.into_iter().filter(|wait| self.nodes.contains_key(wait)).collect();
@@ -109,7 +130,7 @@ impl Schedule {
             self.ready.insert(number);
         }
         let (waits_left, waits) = (waits.len(), waits.into_iter().collect());
-        self.nodes.insert(number, Node { work, waits, waits_left, dependents: Vec::new(), moment });
+        self.nodes.insert(number, Node { task, waits, waits_left, dependents: Vec::new(), moment });
         number
     }
 
@@ -132,7 +153,7 @@ impl Schedule {
     /// Takes out work that never runs.
     pub(crate) fn drop_work(&mut self, is_dropped: impl Fn(&Work) -> bool) {
         let dropped: Vec<u64> =
-            self.nodes.iter().filter(|(_, node)| is_dropped(&node.work)).map(|(id, _)| *id).collect();
+            self.nodes.iter().filter(|(_, node)| is_dropped(&node.task.work)).map(|(id, _)| *id).collect();
         for number in dropped {
             self.remove(number);
         }
@@ -141,13 +162,23 @@ impl Schedule {
     /// The name of enqueued work that uses some of these bytes.
     pub(crate) fn user(&self, address: u64, bytes: u64) -> Option<String> {
         let overlaps = |touch: &Touch| touch.address < address + bytes && address < touch.address + touch.bytes;
-        let uses = |node: &&Node| node.work.touches.iter().any(overlaps);
-        self.nodes.values().find(uses).map(|node| node.work.name.clone())
+        let uses = |node: &&Node| node.task.work.touches.iter().any(overlaps);
+        self.nodes.values().find(uses).map(|node| node.task.work.name.clone())
+    }
+
+    /// Enqueued work that touches the same as a task which doesn't wait for it.
+    fn rival(&self, task: &Task, waits: &[u64]) -> Option<&str> {
+        if !self.nodes.values().any(|node| node.task.races_with(task)) {
+            return None;
+        }
+        let before = self.needed(waits);
+        let rival = self.nodes.iter().find(|(number, node)| !before.contains(number) && node.task.races_with(task));
+        rival.map(|(_, node)| node.task.work.name.as_str())
     }
 
     /// All that is enqueued on a device.
     pub(crate) fn of_device(&self, device: usize) -> Vec<u64> {
-        self.nodes.iter().filter(|(_, node)| node.work.device == device).map(|(number, _)| *number).collect()
+        self.nodes.iter().filter(|(_, node)| node.task.work.device == device).map(|(number, _)| *number).collect()
     }
 
     /// These with all that they wait for, as far as they haven't run.
@@ -183,8 +214,15 @@ impl Schedule {
 
 impl State {
     /// Enqueues work behind others; in eager order it runs at once.
-    pub(crate) fn enqueue_behind(&mut self, work: Work, waits: Vec<u64>, moment: Option<Moment>) -> Outcome<u64> {
-        let number = self.schedule.add(work, waits, moment);
+    pub(crate) fn enqueue_behind(&mut self, task: Task, waits: Vec<u64>, moment: Option<Moment>) -> Outcome<u64> {
+        if let Some(rival) = self.schedule.rival(&task, &waits) {
+            let message = format!(
+                "`{}` and enqueued work ({rival}) touch the same memory, and don't wait for each other",
+                task.work.name
+            );
+            return Err(Failure::misuse(Kind::InvalidValue, message));
+        }
+        let number = self.schedule.add(task, waits, moment);
         if self.schedule.order == Order::Eager {
             self.force(&[number])?;
         }
@@ -227,9 +265,9 @@ impl State {
 
     fn run(&mut self, number: u64) {
         let Some(node) = self.schedule.remove(number) else { return };
-        let device = node.work.device;
+        let device = node.task.work.device;
         if self.lost[device].is_none()
-            && let Err(failure) = self.result(&node.work)
+            && let Err(failure) = self.result(&node.task.work)
         {
             self.schedule.faults.push(failure.clone());
             self.lost[device] = Some(failure);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::capture::GraphNode;
 use crate::fault::{Failure, Kind, Outcome};
-use crate::schedule::{Moment, Work};
+use crate::schedule::{Moment, Task, Work};
 use crate::settings::Order;
 use crate::{Machine, State};
 
@@ -69,7 +69,7 @@ impl Machine {
 
     /// Enqueues work on a stream of the device that does it.
     pub fn enqueue(&self, stream: u64, work: Work) -> Outcome<()> {
-        self.with(|state| state.enqueue(stream, work).map(drop))
+        self.with(|state| state.enqueue(stream, Task { work, is_exact: false }).map(drop))
     }
 
     /// Waits until a stream is empty.
@@ -167,7 +167,8 @@ impl State {
     }
 
     /// Enqueues work; says which it became, unless it was recorded.
-    pub(crate) fn enqueue(&mut self, stream: u64, work: Work) -> Outcome<Option<u64>> {
+    pub(crate) fn enqueue(&mut self, stream: u64, task: Task) -> Outcome<Option<u64>> {
+        let work = &task.work;
         let found = self.stream(stream)?;
         if work.device != found.device {
             let message =
@@ -181,10 +182,10 @@ impl State {
         }
         match capture {
             Some(capture) => {
-                self.valid(capture)?.add(stream, work);
+                self.valid(capture)?.add(stream, task);
                 Ok(None)
             }
-            None => self.enqueue_now(stream, work, Vec::new(), None).map(Some),
+            None => self.enqueue_now(stream, task, Vec::new(), None).map(Some),
         }
     }
 
@@ -192,12 +193,12 @@ impl State {
     pub(crate) fn enqueue_now(
         &mut self,
         stream: u64,
-        work: Work,
+        task: Task,
         also: Vec<u64>,
         moment: Option<Moment>,
     ) -> Outcome<u64> {
         let waits = self.behind(stream)?.into_iter().chain(also).collect();
-        let number = self.enqueue_behind(work, waits, moment)?;
+        let number = self.enqueue_behind(task, waits, moment)?;
         if let Some(found) = self.streams.get_mut(&stream) {
             found.last = Some(number);
         }
@@ -213,7 +214,7 @@ impl State {
                 true => before.clone(),
                 false => node.waits.iter().map(|wait| numbers[*wait]).collect(),
             };
-            numbers.push(self.enqueue_behind(node.work.clone(), waits, None)?);
+            numbers.push(self.enqueue_behind(node.task.clone(), waits, None)?);
         }
         let device = self.stream(stream)?.device;
         self.enqueue_now(stream, Work::nothing("the end of a graph", device), numbers, None)

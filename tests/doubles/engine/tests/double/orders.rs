@@ -207,3 +207,23 @@ fn a_double_serves_several_threads() {
         assert_eq!((numbers(&machine, 0, starts[0], 1), numbers(&machine, 1, starts[1], 1)), (vec![200], vec![200]));
     }
 }
+
+#[test]
+fn a_double_refuses_copies_that_race() {
+    let program = |order: Order, waits: bool| {
+        let machine = machine(order);
+        let (start, pinned) = (zeroes(&machine, 0, 8), machine.alloc_host(64).unwrap());
+        let (first, second) = (machine.stream(0, false).unwrap(), machine.stream(0, false).unwrap());
+        copy(&machine, first, start, pinned, 4).unwrap();
+        // What doesn't overlap, or is only read, may be done at the same time.
+        copy(&machine, second, start, pinned + 32, 4).unwrap();
+        if waits {
+            let event = machine.event(0, false).unwrap();
+            machine.record(event, first).unwrap();
+            machine.wait(second, event).unwrap();
+        }
+        copy(&machine, second, pinned + 24, start + 56, 1)
+    };
+    program(Order::Lazy, true).unwrap();
+    assert_eq!(kind(program(Order::Lazy, false)), Kind::InvalidValue);
+}
