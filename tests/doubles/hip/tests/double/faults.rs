@@ -88,6 +88,22 @@ fn a_kernel_that_leaves_its_memory_costs_the_double_its_device() {
 }
 
 #[test]
+fn a_kernel_that_does_what_has_no_meaning_costs_the_double_its_device() {
+    const SOURCE: &str = "static inline __device__ void store(int *to, const int value) { *to = value; }\n\
+        extern \"C\" __global__ void next(int *out, const int n, const int shift)\n{\n\
+        int own[2] = {0, 0};\n    store(&own[1], (n + 1) << shift);\n    store(out, own[1]);\n}\n";
+    for (n, shift, is_right) in [(i32::MAX - 1, 0, true), (i32::MAX, 0, false), (0, 31, true), (0, 32, false)] {
+        let hip = Hip::new(&[]);
+        let (kernel, out) = (hip.kernel(SOURCE, "next"), hip.alloc(4));
+        let _ = hip.launch(kernel, [1, 1, 1], [1, 1, 1], 0, &[out, n as u32 as u64, shift]);
+        match is_right {
+            true => assert_eq!((hip.hipDeviceSynchronize(), hip.misuses()), (0, String::new()), "{n} {shift}"),
+            false => expect(&hip, hip.hipDeviceSynchronize(), 719, "no meaning"),
+        }
+    }
+}
+
+#[test]
 fn a_kernel_of_the_double_reaches_a_peer_only_with_access() {
     for access in [false, true] {
         let hip = Hip::new(&[]);

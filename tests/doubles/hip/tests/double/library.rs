@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::{env, fs, process, ptr};
+use std::{fs, process, ptr};
 
 use libloading::Library;
 
@@ -103,10 +103,9 @@ pub(crate) struct PeerCopy {
     pub(crate) extent: [usize; 3],
 }
 
-/// The library as it was built: it lies beside the tests.
+/// The library as it was built.
 pub(crate) fn built() -> PathBuf {
-    let tests = env::current_exe().expect("a program knows where it is");
-    tests.parent().expect("in a folder").join("libpolyhalo_double_hip.so")
+    polyhalo_double_hip::library().expect("it is built with the tests")
 }
 
 /// A name that nothing else has.
