@@ -214,7 +214,7 @@ impl Boxes {
     }
 
     /// Sends a box around: to the card, on the card, to the other card, and back over what is on the host.
-    fn round(&self, shape: [usize; 3], pitches: [(usize, usize); 4]) -> Result<Vec<u8>, Failure> {
+    fn round(&self, shape: [usize; 3], pitches: Pitches) -> Result<Vec<u8>, Failure> {
         let side = [Side::Card(0), Side::Card(0), Side::Card(1), Side::Host];
         let start = [self.near[0].0, self.near[1].0, self.far.0, self.host.addr() as u64];
         let end = |at: usize, first: u64| {
@@ -250,8 +250,11 @@ impl Boxes {
     }
 }
 
-/// Boxes with what pitches they have on the card, there again, on the other card and on the host.
-const ROUNDS: [([usize; 3], [(usize, usize); 4]); 6] = [
+/// From row to row and from plane to plane: on the card, there again, on the other card and on the host.
+type Pitches = [(usize, usize); 4];
+
+/// Boxes and their pitches.
+const ROUNDS: [([usize; 3], Pitches); 6] = [
     ([200, 1, 1], [(0, 0), (8, 8), (16, 16), (1, 2)]),
     ([24, 5, 1], [(24, 120), (32, 160), (40, 200), (48, 240)]),
     ([24, 5, 3], [(24, 120), (24, 120), (24, 120), (24, 120)]),

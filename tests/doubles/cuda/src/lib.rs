@@ -1,7 +1,8 @@
 //! A stand-in for NVIDIA's driver library, for tests on machines without a GPU.
 //!
 //! It exports the entry points that a program of the driver interface needs; what they mean is decided by the engine that it
-//! shares with the other stand-in, and kernels are run from their PTX. Handles are numbers that point to nothing.
+//! shares with the other stand-in, and kernels are run from their PTX. Handles are numbers that point to nothing. In one process
+//! several copies of the library can have settings of their own: see [`polyhalo_double_settings`].
 
 #[macro_use]
 mod entry;
@@ -14,9 +15,33 @@ mod kernels;
 mod memory;
 mod streams;
 
-use std::sync::OnceLock;
+use std::ffi::{CStr, c_char};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use polyhalo_double_engine::{Machine, Settings, Vendor};
+
+/// Settings that replace the environment's.
+static GIVEN: Mutex<Option<String>> = Mutex::new(None);
+
+/// Replaces the variables of the environment by lines such as `POLYHALO_DOUBLE_DEVICES=4`. Only before the first call of
+/// another entry point.
+///
+/// # Safety
+/// The text ends in a zero.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn polyhalo_double_settings(text: *const c_char) {
+    // SAFETY: the caller's promise.
+    let text = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+    *GIVEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+}
+
+/// The value of a variable.
+fn variable(name: &str) -> Option<String> {
+    let given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(given) = given.as_ref() else { return std::env::var(name).ok() };
+    let value = given.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='));
+    value.map(str::to_owned)
+}
 
 /// How the devices are, beside what the engine knows.
 struct Double {
@@ -47,7 +72,7 @@ fn double() -> Result<&'static Double, &'static str> {
 }
 
 fn made() -> Result<Double, String> {
-    let settings = Settings::from_environment()?;
+    let settings = Settings::from_variables(variable)?;
     let text = settings.architecture.as_deref().unwrap_or("9.0");
     let parts = text.split_once('.').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
     let capability =

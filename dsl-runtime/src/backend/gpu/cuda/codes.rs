@@ -46,8 +46,9 @@ pub(super) fn parts(version: i32) -> (u32, u32) {
 /// The newest PTX that a driver of a CUDA release takes, by the table of releases in NVIDIA's manual of PTX. A driver newer than
 /// the table takes what the last release takes, as all take older PTX.
 pub(super) fn ptx(release: (u32, u32)) -> Option<(u32, u32)> {
+    type Version = (u32, u32);
     /// The first release that takes a version of PTX.
-    const RELEASES: &[((u32, u32), (u32, u32))] = &[
+    const RELEASES: &[(Version, Version)] = &[
         ((8, 0), (5, 0)),
         ((9, 0), (6, 0)),
         ((9, 1), (6, 1)),
