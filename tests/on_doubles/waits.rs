@@ -18,11 +18,11 @@ fn waits(vendor: Vendor) -> [&'static str; 3] {
 
 /// A program whose every point changes in every step, and the file for the result. Its steps aren't checked as they are
 /// done, which would make them wait for each other.
-fn command(vendor: Vendor, exchange: &str) -> (Command, PathBuf) {
+fn command(vendor: Vendor, is_mixed: bool, exchange: &str) -> (Command, PathBuf) {
     let name = vendor.name();
     let result = file("on_doubles", &format!("{name}-waits.npy"));
     let _ = fs::remove_file(&result);
-    let devices = format!("{name}:3");
+    let devices = if is_mixed { format!("{name}:2+host:2") } else { format!("{name}:3") };
     let mut command = example("gray_scott", &["--n", "11,8,13", "--steps", "40", "--devices", &devices, "--json"]);
     command.args(["--exchange", exchange, "--save"]).arg(&result);
     (command, result)
@@ -51,8 +51,14 @@ fn shows(double: &Double, (command, result): (Command, PathBuf)) -> bool {
 
 /// Strategies in which one thread issues everything, so that calls have the same numbers in every run, or in which each
 /// thread waits for others on its device only.
-const SETTINGS: [(&str, &str); 4] =
-    [("neighbour", "all"), ("deep:2", "all"), ("streamed", "none"), ("synchronous", "none")];
+/// In the last one the host's devices wait for events of the cards.
+const SETTINGS: [(bool, &str, &str); 5] = [
+    (false, "neighbour", "all"),
+    (false, "deep:2", "all"),
+    (false, "streamed", "none"),
+    (false, "synchronous", "none"),
+    (true, "neighbour", "all"),
+];
 
 /// So many calls of an entry point are left out at most, one in each run.
 const MOST: usize = 60;
@@ -63,25 +69,25 @@ fn check(vendor: Vendor) {
     }
     for call in waits(vendor) {
         let (mut shown, mut all, mut used) = (0, 0, 0);
-        for (exchange, peers) in SETTINGS {
+        for (is_mixed, exchange, peers) in SETTINGS {
             let double = Double::new(vendor, 3, "lazy").with("POLYHALO_DOUBLE_PEERS", peers);
             let double = double.with("POLYHALO_GRAPHS", "0");
-            let (plain, _) = command(vendor, exchange);
+            let (plain, _) = command(vendor, is_mixed, exchange);
             let ended = double.run(plain);
             let count = ended.calls.iter().find(|(name, _)| name == call).map_or(0, |(_, count)| *count);
             if count == 0 {
                 continue;
             }
-            assert!(!shows(&double, command(vendor, exchange)), "{exchange} on {double:?}");
+            assert!(!shows(&double, command(vendor, is_mixed, exchange)), "{exchange} on {double:?}");
             used += 1;
             // All of them: that is what a line less in the program would do.
             let without = double.clone().with("POLYHALO_DOUBLE_SKIP", format!("{call}:*"));
-            assert!(shows(&without, command(vendor, exchange)), "without any {call} {exchange} goes right");
+            assert!(shows(&without, command(vendor, is_mixed, exchange)), "without any {call} {exchange} goes right");
             if call.contains("Wait") {
                 for number in (1..=count).step_by(1 + count as usize / MOST) {
                     all += 1;
                     let without = double.clone().with("POLYHALO_DOUBLE_SKIP", format!("{call}:{number}"));
-                    shown += u64::from(shows(&without, command(vendor, exchange)));
+                    shown += u64::from(shows(&without, command(vendor, is_mixed, exchange)));
                 }
             }
         }

@@ -10,6 +10,9 @@ use super::recording::{self, Recording};
 use crate::backend::Staging;
 use crate::backend::gpu::driver::{Called, Failure, Kind, Stream};
 
+/// With more than so many the driver is asked what has happened; a question costs about as much as a launch.
+pub(super) const ENOUGH: usize = 64;
+
 /// A stream and what is under way in it.
 #[derive(Debug)]
 pub(super) struct Lane {
@@ -312,8 +315,8 @@ impl Lane {
         while let Some(held) = state.under_way.front() {
             let is_done = match &held.mark {
                 _ if self.reached.load(Ordering::Acquire) >= held.number => Ok(true),
-                Some(mark) => self.has_reached(mark),
-                None => Ok(false),
+                Some(mark) if state.under_way.len() > ENOUGH => self.has_reached(mark),
+                Some(_) | None => Ok(false),
             };
             match is_done {
                 Ok(true) => drop(state.under_way.pop_front()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::card::{OpenCard, OwnEvent};
-use super::lane::{Lane, Moment, Work};
+use super::lane::{ENOUGH, Lane, Moment, Work};
 use crate::backend::EventId;
 use crate::backend::gpu::driver::Called;
 use crate::clock::{self, Span};
@@ -29,8 +29,10 @@ impl Moments {
     /// A new event; those that have happened are forgotten, after `span` has told when their work ran.
     pub(super) fn add(&mut self, moment: Moment, span: impl Fn(&Work) -> Called<Span>) -> EventId {
         // In the order in which they were made: to look at all each time would take longer the more are under way.
-        while let Some(oldest) = self.pending.first_entry()
-            && oldest.get().has_happened()
+        let is_done = |oldest: &Moment, count| oldest.is_past() || (count > ENOUGH && oldest.has_happened());
+        while let count = self.pending.len()
+            && let Some(oldest) = self.pending.first_entry()
+            && is_done(oldest.get(), count)
         {
             let (number, moment) = oldest.remove_entry();
             // A trace with a gap is no reason to stop.
