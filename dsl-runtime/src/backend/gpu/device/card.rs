@@ -23,9 +23,11 @@ pub(super) struct OpenCard {
     pub(super) kernels: Mutex<Vec<Weak<Kernel>>>,
     /// Held while shapes are measured, so that one measurement doesn't slow another.
     pub(super) tuning: Mutex<()>,
-    /// Other cards, and why they can't be reached if they can't.
-    peers: Mutex<Vec<(Weak<OpenCard>, Result<(), String>)>>,
+    peers: Mutex<Vec<Peer>>,
 }
+
+/// Another card, and why it can't be reached if it can't.
+type Peer = (Weak<OpenCard>, Result<(), String>);
 
 impl OpenCard {
     /// Opens a card.

@@ -229,7 +229,7 @@ impl State {
             Handle::Memory(start) if *start <= end.address && *owner == card => Some((*start, *handle)),
             _ => None,
         });
-        match found.last() {
+        match found.max_by_key(|(start, _)| *start) {
             Some((start, handle)) if last <= start + SPACING => Ok(handle),
             _ => Err(self.misused(call, format!("{end:?} is nowhere"))),
         }
