@@ -23,7 +23,7 @@ fn command(vendor: Vendor, is_mixed: bool, exchange: &str) -> (Command, PathBuf)
     let result = file("on_doubles", &format!("{name}-waits.npy"));
     let _ = fs::remove_file(&result);
     let devices = if is_mixed { format!("{name}:2+host:2") } else { format!("{name}:3") };
-    let mut command = example("gray_scott", &["--n", "11,8,13", "--steps", "40", "--devices", &devices, "--json"]);
+    let mut command = example("heat", &["--n", "11,8,13", "--steps", "40", "--devices", &devices, "--json"]);
     command.args(["--exchange", exchange, "--save"]).arg(&result);
     (command, result)
 }
@@ -34,7 +34,7 @@ fn expected() -> &'static [u8] {
     RESULT.get_or_init(|| {
         let result = file("on_doubles", "waits.npy");
         let mut command =
-            example("gray_scott", &["--n", "11,8,13", "--steps", "40", "--devices", "host", "--json", "--save"]);
+            example("heat", &["--n", "11,8,13", "--steps", "40", "--devices", "host", "--json", "--save"]);
         command.arg(&result);
         out(run(command));
         fs::read(&result).expect("it was written")
