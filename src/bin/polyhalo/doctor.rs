@@ -18,7 +18,7 @@ pub(crate) struct Doctor {
 impl Doctor {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let mut tools = tools();
-        tools.push(opencl());
+        tools.extend(drivers());
         let mut out = std::io::stdout().lock();
         if self.json {
             let rows: Vec<_> = tools
@@ -60,17 +60,44 @@ fn write_tool(out: &mut impl Write, tool: &ToolStatus) -> std::io::Result<()> {
     }
 }
 
-/// The OpenCL loader with its platforms; the runtime knows them.
-fn opencl() -> ToolStatus {
+/// The vendors' libraries that devices are reached through; the runtime knows them.
+fn drivers() -> Vec<ToolStatus> {
     let inventory = polyhalo::devices::inventory();
-    let listing = inventory.backends.into_iter().find(|(name, _)| *name == "opencl").map(|(_, listing)| listing);
-    let listing = listing.unwrap_or_default();
-    let names: Vec<String> =
-        listing.devices.iter().map(|device| format!("{} ({})", device.name, device.platform)).collect();
-    ToolStatus {
-        name: "OpenCL loader and platforms",
-        found: if names.is_empty() { Err(listing.absent.join("; ")) } else { Ok(names.join("; ")) },
-        gives: "devices of any vendor that has an OpenCL driver (`--devices opencl`)",
-        install: "apt-get install ocl-icd-libopencl1 and the vendor's driver, or pocl-opencl-icd for the CPU",
-    }
+    let status = |backend: &str, [name, gives, install]: [&'static str; 3]| {
+        let listing = inventory.backends.iter().find(|(name, _)| *name == backend).map(|(_, listing)| listing.clone());
+        let listing = listing.unwrap_or_default();
+        let found = listing.devices.iter().map(|device| match device.platform.as_str() {
+            "" => device.name.clone(),
+            platform => format!("{} ({platform})", device.name),
+        });
+        let found: Vec<_> = found.collect();
+        let found = if found.is_empty() { Err(listing.absent.join("; ")) } else { Ok(found.join("; ")) };
+        ToolStatus { name, found, gives, install }
+    };
+    vec![
+        status(
+            "opencl",
+            [
+                "OpenCL loader and platforms",
+                "devices of any vendor that has an OpenCL driver (`--devices opencl`)",
+                "apt-get install ocl-icd-libopencl1 and the vendor's driver, or pocl-opencl-icd for the CPU",
+            ],
+        ),
+        status(
+            "cuda",
+            [
+                "NVIDIA's driver and GPUs",
+                "CUDA devices (`--devices cuda`)",
+                "NVIDIA's driver, which has libcuda.so.1; POLYHALO_CUDA=FILE names another one",
+            ],
+        ),
+        status(
+            "hip",
+            [
+                "AMD's driver and GPUs",
+                "HIP devices (`--devices hip`)",
+                "AMD's ROCm, which has libamdhip64.so; POLYHALO_HIP=FILE names another one, POLYHALO_HIPRTC=FILE its compiler",
+            ],
+        ),
+    ]
 }

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process, ptr, slice};
 
+use polyhalo_codegen::offline::require;
+
 use super::driver::{Address, Architecture, Driver, End, Event, Failure, Function, Image, Kind, Module, Side, Stream};
 use super::library::{self, Environment};
 use super::{cuda, hip};
@@ -50,14 +52,16 @@ const VENDORS: [Vendor; 2] = [
     },
 ];
 
+/// The double's library, which Cargo builds beside the tests of the whole workspace.
+fn double(vendor: &Vendor) -> Option<Vec<u8>> {
+    let beside = env::current_exe().expect("a test has a file").with_file_name(vendor.library);
+    require::available("doubles", fs::read(&beside).map_err(|error| format!("{}: {error}", beside.display())))
+}
+
 /// A driver on a copy of the double, with these settings and without these entry points; `None` where the double isn't built.
 fn machine(vendor: &Vendor, settings: &[&str], lacking: &[&str]) -> Option<&'static dyn Driver> {
     static COPIES: AtomicU32 = AtomicU32::new(0);
-    let beside = env::current_exe().expect("a test has a file").with_file_name(vendor.library);
-    let Ok(mut bytes) = fs::read(&beside) else {
-        println!("skipped: {} isn't built", vendor.library);
-        return None;
-    };
+    let mut bytes = double(vendor)?;
     for name in lacking {
         // The name in the table of names becomes another one, which nobody looks for.
         let name = format!("\0{name}\0").into_bytes();
@@ -331,9 +335,7 @@ fn what_a_library_lacks_is_done_another_way_or_refused_by_name_on_doubles() {
 #[test]
 fn a_library_that_lacks_what_all_have_is_refused_on_doubles() {
     for vendor in &VENDORS {
-        let beside = env::current_exe().unwrap().with_file_name(vendor.library);
-        if !beside.exists() {
-            println!("skipped: {} isn't built", vendor.library);
+        if double(vendor).is_none() {
             continue;
         }
         let refused = std::panic::catch_unwind(|| machine(vendor, &[], &[vendor.alloc]).is_some()).unwrap_err();

@@ -1,7 +1,8 @@
 //! GPUs of NVIDIA and AMD: one device over two vendors' drivers.
 //!
-//! `driver` is what the device asks of a driver, `cuda` and `hip` are the two, `code` decides what is loaded and has it
-//! compiled if need be, `device` is the device, with the help of `lane`, `copies`, `tune` and `recording`.
+//! `driver` is what the device asks of a driver, `cuda` and `hip` are the two, found by `library` and with `boxes` and
+//! `image` in common. `code` decides what of a kernel is loaded and has it compiled if need be, `device` is the device, and
+//! `options` what a user may say about it.
 
 mod boxes;
 mod code;
