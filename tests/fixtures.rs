@@ -38,7 +38,11 @@ pub fn fixtures() -> Vec<Fixture> {
     fixtures
 }
 
-fn kernels_of(file: &Path) -> Vec<Fixture> {
+/// Every kernel of a file, as written.
+///
+/// # Panics
+/// As [`fixtures`].
+pub fn kernels_of(file: &Path) -> Vec<Fixture> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{name}: {error}"));
     let source = kernels_of_file(&text).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::address::{Stride, stride};
+use super::address::{Axes, Stride, addressed, stride, suffix};
 use super::c::{Own, Source};
 use super::walk::used;
 use crate::emit::names::Names;
@@ -33,7 +33,7 @@ pub(crate) struct March {
     first: String,
     end: String,
     /// The indices of the first point, by the axes along which fields extend.
-    start: BTreeMap<[bool; 3], String>,
+    start: BTreeMap<Axes, String>,
 }
 
 /// Cells of a field that differ only along Z.
@@ -85,11 +85,8 @@ impl March {
             }
         }
         let [planes, first, end] = ["planes", "first", "end"].map(|wish| names.fresh(wish));
-        let mut start = BTreeMap::new();
-        for column in &columns {
-            let axes = kernel.fields[column.field].axes;
-            start.entry(axes).or_insert_with(|| names.fresh(&format!("start{}", super::address::suffix(axes))));
-        }
+        let start = addressed(kernel).into_iter().rev();
+        let start = start.map(|axes| (axes, names.fresh(&format!("start{}", suffix(axes))))).collect();
         Some(March { columns, names: values, planes, first, end, start })
     }
 
@@ -153,38 +150,37 @@ impl Source<'_> {
             let is_flat = !self.kernel.fields[column.field].axes[2];
             let kept = column.offsets().filter(|offset| is_flat || offset.along(Axis::Z) < column.planes[1]);
             let word = if is_flat { "const " } else { "" };
-            lines.extend(kept.flat_map(|offset| self.loaded(march, column, offset, word, Some(march), 4)));
+            let start = &march.start[&self.kernel.fields[column.field].axes];
+            lines.extend(kept.flat_map(|offset| self.loaded(column.field, offset, word, start, 4)));
         }
         // Several points in one round would move fewer values, but need more registers and text.
         lines.push("#pragma unroll 1".into());
         lines.push(format!("    for (int {k} = {first}; {k} < {end}; ++{k}) {{"));
-        for (axes, cell) in cells.iter().rev() {
-            let value = match march.start.get(axes) {
-                Some(start) if !axes[2] => start.clone(),
-                Some(start) => match stride(*axes, Axis::Z) {
-                    Stride::Cell => format!("{start} + ({k} - {first})"),
-                    Stride::Row => format!("{start} + ({k} - {first}) * {sy}"),
-                    Stride::Plane => format!("{start} + ({k} - {first}) * {sz}"),
-                    Stride::Rows => format!("{start} + ({k} - {first}) * {rows}"),
-                },
-                None => continue,
+        for (axes, cell) in cells.iter().rev().filter(|(axes, _)| axes[2]) {
+            let planes_on = match stride(*axes, Axis::Z) {
+                Stride::Cell => format!("({k} - {first})"),
+                Stride::Row => format!("({k} - {first}) * {sy}"),
+                Stride::Plane => format!("({k} - {first}) * {sz}"),
+                Stride::Rows => format!("({k} - {first}) * {rows}"),
             };
-            lines.push(format!("        const {index} {} = {value};", cell.c));
+            lines.push(format!("        const {index} {} = {} + {planes_on};", cell.c, march.start[axes]));
         }
-        let [windows, others] = [true, false].map(|windows| {
-            let of = march.columns.iter().filter(move |column| column.has_window() == windows);
-            of.filter(|column| self.kernel.fields[column.field].axes[2])
-        });
-        for column in windows {
-            lines.extend(self.loaded(march, column, column.offset(column.planes[1]), "const ", None, 8));
-        }
+        // Its value in the last plane that is read: of a window the one that is new, of others the only one.
+        let last = |column: &Column, indent: usize| {
+            let c = &cells[&self.kernel.fields[column.field].axes].c;
+            self.loaded(column.field, column.offset(column.planes[1]), "const ", c, indent)
+        };
+        let (windows, others): (Vec<&Column>, Vec<&Column>) = march
+            .columns
+            .iter()
+            .filter(|column| self.kernel.fields[column.field].axes[2])
+            .partition(|column| column.has_window());
+        lines.extend(windows.iter().flat_map(|column| last(column, 8)));
         lines.push(format!("        if (!({})) {{", self.is_left_out()));
-        for column in others {
-            lines.extend(self.loaded(march, column, column.offset(column.planes[1]), "const ", None, 12));
-        }
+        lines.extend(others.iter().flat_map(|column| last(column, 12)));
         lines.extend(self.body(12));
         lines.push("        }".into());
-        for column in march.columns.iter().filter(|column| column.has_window()) {
+        for column in windows {
             let names: Vec<&str> = column.offsets().map(|offset| march.name(column.field, offset)).collect();
             lines.extend(names.windows(2).map(|pair| format!("        {} = {};", pair[0], pair[1])));
         }
@@ -192,22 +188,10 @@ impl Source<'_> {
         lines
     }
 
-    /// `const double u_x1 = u[c + 1];`
-    fn loaded(
-        &self,
-        march: &March,
-        column: &Column,
-        offset: Offset,
-        word: &str,
-        start: Option<&March>,
-        indent: usize,
-    ) -> Vec<String> {
-        let field = &self.kernel.fields[column.field];
-        let from = match start {
-            Some(march) => &march.start[&field.axes],
-            None => &self.own.cells[&field.axes].c,
-        };
-        let before = format!("{word}{} {} = ", self.ty(field.ty), march.name(column.field, offset));
-        self.cell(column.field, from, offset).around(&before, ";").lines(indent)
+    /// `const double u_x1 = u[c + 1];`; `word` is the `const`.
+    fn loaded(&self, field: Id<Field>, offset: Offset, word: &str, from: &str, indent: usize) -> Vec<String> {
+        let name = self.march.as_ref().map_or("", |march| march.name(field, offset));
+        let before = format!("{word}{} {name} = ", self.ty(self.kernel.fields[field].ty));
+        self.cell(field, from, offset).around(&before, ";").lines(indent)
     }
 }

@@ -1,5 +1,6 @@
 //! The targets whose code is text: one shared walk (`walk`), terms with the parentheses they need (`term`), what the C
-//! dialects have in common (`c`, and the functions of a kernel in `entry`), and a file per dialect.
+//! dialects have in common (`c`, and the functions of a kernel in `entry`), the forms of kernels for GPUs (`forms`, `march`), and a
+//! file per dialect.
 //!
 //! To add a C dialect: a file with a `c::Spelling` and an [`Emitter`](super::Emitter), beside `cuda.rs`. Another
 //! language implements `walk::Dialect`.

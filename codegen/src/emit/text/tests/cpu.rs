@@ -8,7 +8,7 @@ use std::process::Command;
 use super::super::address::Axes;
 use super::super::c::library;
 use super::super::fold::row_type;
-use super::super::{cuda, opencl};
+use super::super::{GpuForm, Walk, cuda, gpu_forms, opencl};
 use super::world::{GRID, Launch, ORIGIN, World, extent, global, index, lo, places};
 use super::{C_EMITTERS, text};
 use crate::analyse::analyse;
@@ -47,7 +47,7 @@ fn prelude(target: Target) -> String {
     match target {
         Target::Cuda => "#include <math.h>\n#include <stdio.h>\n#include <string.h>\n
             #define __global__\n#define __device__\n#define __launch_bounds__(n)\n
-            static struct { unsigned x, y, z; } blockIdx, blockDim = {2, 1, 3}, threadIdx;
+            static struct { unsigned x, y, z; } blockIdx, blockDim, gridDim, threadIdx;
             static double __longlong_as_double(long long bits) { double v; memcpy(&v, &bits, 8); return v; }
             static float __int_as_float(unsigned bits) { float v; memcpy(&v, &bits, 4); return v; }
             static float __uint_as_float(unsigned bits) { float v; memcpy(&v, &bits, 4); return v; }
@@ -60,12 +60,12 @@ fn prelude(target: Target) -> String {
             .into(),
         Target::Hip => {
             "#include <cmath>\n#include <cstdio>\n#include <cstring>\n#define __global__\n#define __device__\n
-            static struct { unsigned x, y, z; } blockIdx, blockDim = {2, 1, 3}, threadIdx;
+            static struct { unsigned x, y, z; } blockIdx, blockDim, gridDim, threadIdx;
             #define __builtin_amdgcn_workgroup_id_x() blockIdx.x\n#define __builtin_amdgcn_workgroup_size_x() blockDim.x
             #define __builtin_amdgcn_workitem_id_x() threadIdx.x\n#define __builtin_amdgcn_workgroup_id_y() blockIdx.y
             #define __builtin_amdgcn_workgroup_size_y() blockDim.y\n#define __builtin_amdgcn_workitem_id_y() threadIdx.y
             #define __builtin_amdgcn_workgroup_id_z() blockIdx.z\n#define __builtin_amdgcn_workgroup_size_z() blockDim.z
-            #define __builtin_amdgcn_workitem_id_z() threadIdx.z\n"
+            #define __builtin_amdgcn_workitem_id_z() threadIdx.z\n#define __builtin_amdgcn_grid_size_z() gridDim.z\n"
                 .to_string()
                 + &device_library()
         }
@@ -130,12 +130,21 @@ fn launches(target: Target, kernel: &Verified, given: &Given, launch: Launch) ->
                     for ({part}.x = 0; {part}.x < {x}; ++{part}.x) "
                 )
             };
-            let (name, blocks, threads) = match folds {
-                false => (point, [x.div_ceil(2), y, z.div_ceil(3)], [2, 1, 3]),
-                true => (rows, [y.div_ceil(2), z, 1], [2, 1, 1]),
+            let launch = |form: GpuForm| {
+                let (blocks, threads) = match form.walk {
+                    Walk::Point => ([x.div_ceil(2), y, z.div_ceil(3)], [2, 1, 3]),
+                    // The last of three parts is empty.
+                    Walk::March if form.narrow => ([x.div_ceil(2), y, 3], [2, 1, 1]),
+                    Walk::March => ([x.div_ceil(2), y, 1], [2, 1, 1]),
+                    Walk::Row => ([y.div_ceil(2), z, 1], [2, 1, 1]),
+                };
+                let size =
+                    |part: &str, [x, y, z]: [usize; 3]| format!("{part}.x = {x}, {part}.y = {y}, {part}.z = {z};\n");
+                let sizes = size("blockDim", threads) + &size("gridDim", blocks);
+                let call = format!("{}({pointers}{scalars}{geometry});", form.entry);
+                sizes + &each("blockIdx", blocks) + &each("threadIdx", threads) + &call
             };
-            let call = format!("{name}({pointers}{scalars}{geometry});");
-            vec![each("blockIdx", blocks) + &each("threadIdx", threads) + &call]
+            gpu_forms(kernel).into_iter().map(launch).collect()
         }
         Target::OpenCl => {
             let pointers = given.arrays.iter().map(|(name, _)| format!("{name}, ")).collect::<String>();
@@ -282,7 +291,11 @@ pub(super) fn check(name: &str, cases: &[(Verified, World)], units: i64) {
         let mut printed = printed.lines();
         for (kernel, world) in cases {
             let folds = kernel.outputs.iter().any(|output| output.role != Role::Value);
-            let entries = if target == Target::OpenCl && !folds { 2 } else { 1 };
+            let entries = match target {
+                Target::OpenCl if folds => 1,
+                Target::OpenCl => 2,
+                _ => gpu_forms(kernel).len(),
+            };
             for launch in world.launches.iter().flat_map(|launch| vec![*launch; entries]) {
                 for (id, output) in kernel.outputs.enumerate() {
                     for (expected, at) in world.expected(kernel, id, launch).into_iter().zip(places(output.role)) {

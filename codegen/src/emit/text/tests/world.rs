@@ -9,7 +9,7 @@ use crate::random::Random;
 use crate::verify::Verified;
 
 /// Cells of the grid along each axis; a frame of one cell is not computed.
-pub(super) const GRID: [usize; 3] = [13, 4, 4];
+pub(super) const GRID: [usize; 3] = [13, 4, 6];
 /// The cell with local index (0, 0, 0).
 pub(super) const ORIGIN: [usize; 3] = [2, 1, 3];
 /// The global index of the grid's first cell.
