@@ -224,7 +224,7 @@ impl Decoder<'_> {
 
     /// The type of one of so many parts.
     fn part(&self, whole: Type, parts: usize) -> Result<Type, String> {
-        if parts > 1 && whole.bytes % parts == 0 && whole.bytes > parts {
+        if parts > 1 && whole.bytes.is_multiple_of(parts) && whole.bytes > parts {
             Ok(Type { family: Family::Bits, bytes: whole.bytes / parts })
         } else {
             Err(self.wrong(format!("{whole:?} has no {parts} parts")))

@@ -42,12 +42,12 @@ fn integers(relation: &str, ty: Type) -> Option<Execute> {
 fn floats(relation: &str, ty: Type) -> Option<Execute> {
     match relation {
         "eq" => with_float!(ty, T => two!(|a: T, b: T| -> u8 { u8::from(a == b) })),
-        "ne" => with_float!(ty, T => two!(|a: T, b: T| -> u8 { u8::from(a < b || a > b) })),
+        "ne" => with_float!(ty, T => two!(|a: T, b: T| -> u8 { u8::from(a != b && !a.is_nan() && !b.is_nan()) })),
         "lt" => with_float!(ty, T => two!(|a: T, b: T| -> u8 { u8::from(a < b) })),
         "le" => with_float!(ty, T => two!(|a: T, b: T| -> u8 { u8::from(a <= b) })),
         "gt" => with_float!(ty, T => two!(|a: T, b: T| -> u8 { u8::from(a > b) })),
         "ge" => with_float!(ty, T => two!(|a: T, b: T| -> u8 { u8::from(a >= b) })),
-        "equ" => with_float!(ty, T => two!(|a: T, b: T| -> u8 { 1 - u8::from(a < b || a > b) })),
+        "equ" => with_float!(ty, T => two!(|a: T, b: T| -> u8 { u8::from(a == b || a.is_nan() || b.is_nan()) })),
         "neu" => with_float!(ty, T => two!(|a: T, b: T| -> u8 { u8::from(a != b) })),
         "ltu" => with_float!(ty, T => two!(|a: T, b: T| -> u8 { 1 - u8::from(a >= b) })),
         "leu" => with_float!(ty, T => two!(|a: T, b: T| -> u8 { 1 - u8::from(a > b) })),

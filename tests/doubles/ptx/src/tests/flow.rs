@@ -48,15 +48,7 @@ fn nested_loops_and_branches_meet_again() {
 fn guards_hold_for_one_instruction() {
     let body = "mov.u32 %r20, 5; setp.lt.s32 %p1, %r1, 40; @%p1 mov.u32 %r20, %r2; @!%p1 add.s32 %r20, %r20, %r3;\n\
                 setp.eq.s32 %p2, %r3, 3; @%p2 ld.global.u32 %r20, [%rd90+8]; add.s32 %r20, %r20, 1;";
-    check(body, &numbers(), |a, b, c| {
-        if c == 3 {
-            b + 1
-        } else if a < 40 {
-            b + 1
-        } else {
-            6 + c
-        }
-    });
+    check(body, &numbers(), |a, b, c| if c == 3 || a < 40 { b + 1 } else { 6 + c });
     // The guard changes in the instruction itself.
     let body = "setp.lt.s32 %p1, %r1, 40; mov.pred %p2, 1; @%p1 setp.eq.and.s32 %p1|%p2, %r3, 3, %p1; selp.u32 %r5, 1, 0, %p1; \
                 selp.u32 %r6, 2, 0, %p2; add.s32 %r20, %r5, %r6;";
@@ -106,7 +98,7 @@ fn functions_get_their_arguments_and_return_results() {
                 ld.param.b64 %rd7, [retval0+0]; }\nmad.lo.s64 %rd20, %rd7, 1000, %rd6;";
     for (input, found) in numbers().iter().zip(results(before, body, &numbers())) {
         let [_, b, c] = *input;
-        let (quotient, remainder) = if c == 0 { (9, 9) } else { (b / c, b % c) };
+        let [quotient, remainder] = [b.checked_div(c), b.checked_rem(c)].map(|value| value.unwrap_or(9));
         assert_eq!(found, 2 * quotient * 1000 + remainder, "of {b} and {c}");
     }
 }
