@@ -73,10 +73,13 @@ struct Section {
     passed: bool,
 }
 
+/// A part of the program, by the name of its section.
+type Part = (&'static str, fn(&Options) -> Outcome<Section>);
+
 /// Runs every part, even if one before failed, and writes what was found after each.
 fn run(options: &Options) -> Outcome<bool> {
     let start = Instant::now();
-    let parts: [(&'static str, fn(&Options) -> Outcome<Section>); 6] = [
+    let parts: [Part; 6] = [
         ("results", check::check),
         ("sanitizer", check::sanitizer),
         ("heat", heat::sizes),
