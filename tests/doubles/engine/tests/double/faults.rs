@@ -72,14 +72,13 @@ fn a_double_leaves_waits_out_when_it_was_asked_to() {
         let machine = with(Settings { order: Order::Lazy, ..settings(&[("SKIP", skip)]).unwrap() });
         let start = zeroes(&machine, 0, 1);
         let stream = machine.stream(0, false).unwrap();
-        let found = [0, 1].map(|_| {
+        [0, 1].map(|_| {
             machine.enqueue(stream, map(0, start, 1, |value| value + 1)).unwrap();
             machine.enter("finish", Some(0)).unwrap();
             machine.finish_stream(stream).unwrap();
             // SAFETY: the number lies in real memory, and no other thread uses the machine.
             unsafe { (start as *const u64).read() }
-        });
-        found
+        })
     };
     assert_eq!(read(""), [1, 2]);
     assert_eq!(read("other:*"), [1, 2]);
