@@ -81,7 +81,12 @@ impl Double {
     }
 
     /// Runs a program to its end.
-    pub(crate) fn run(&self, mut command: Command) -> Ended {
+    pub(crate) fn run(&self, command: Command) -> Ended {
+        self.run_beside(command, |_| {})
+    }
+
+    /// The same; `look` is called again and again with the program's number as long as it runs.
+    pub(crate) fn run_beside(&self, mut command: Command, mut look: impl FnMut(u32)) -> Ended {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let [log, count, out, err] =
@@ -117,6 +122,7 @@ impl Double {
             if let Some(status) = child.try_wait().expect("it can be asked") {
                 break status;
             }
+            look(child.id());
             if start.elapsed() > LIMIT {
                 // It is the test's end; what the program still does doesn't matter.
                 let _ = child.kill();

@@ -197,3 +197,32 @@ fn a_lost_double_ends_the_run_with_its_name_the_call_and_the_step_and_the_checkp
         out(crate::process::run(example("gray_scott", &more)));
     }
 }
+
+#[test]
+fn an_interrupt_finishes_the_step_on_doubles_and_leaves_a_checkpoint_that_goes_on() {
+    let path = |name: &str| file("on_doubles", name).to_str().expect("UTF-8").to_owned();
+    for vendor in [Vendor::Cuda, Vendor::Hip].into_iter().filter(|vendor| vendor.is_there()) {
+        let name = vendor.name();
+        let state = path(&format!("{name}-interrupted"));
+        for (order, exchange) in [("eager", "threaded"), ("lazy", "peer-to-peer"), ("random:4", "neighbour")] {
+            let _ = fs::remove_file(&state);
+            let devices = format!("{name}:2");
+            let mut command = example("gray_scott", &["--n", "8,7,6", "--steps", "1000000", "--devices", &devices]);
+            command.args(["--json", "--exchange", exchange, "--checkpoint", &state]);
+            let mut told = false;
+            let ended = Double::new(vendor, 2, order).run_beside(command, |program| {
+                // The first checkpoint is there after 500 steps.
+                if !told && fs::exists(&state).unwrap_or(false) {
+                    let status = Command::new("kill").args(["-INT", &program.to_string()]).status();
+                    told = status.is_ok_and(|status| status.success());
+                }
+            });
+            let err = text(&ended.output.stderr);
+            let what = format!("{devices}, {order}, {exchange}: {err}");
+            assert!(told && ended.output.status.code() != Some(0) && ended.misuse.is_empty(), "{what}");
+            assert!(err.contains("interrupted") && err.contains(&state), "{what}");
+            let more = ["--n", "8,7,6", "--json", "--devices", "host", "--steps", "3", "--restore", &state, "--verify"];
+            out(run(example("gray_scott", &more)));
+        }
+    }
+}
