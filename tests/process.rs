@@ -8,13 +8,18 @@ use polyhalo_codegen::offline::require;
 
 /// An example, to be run.
 pub(crate) fn example(name: &str, arguments: &[&str]) -> Command {
-    let test = std::env::current_exe().expect("a test has a path");
-    let profile = test.parent().and_then(Path::parent).expect("tests lie in target/PROFILE/deps");
-    let example = profile.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    assert!(example.exists(), "{} is missing: build it with `cargo build --examples`", example.display());
-    let mut command = Command::new(example);
+    let mut command = program(&format!("examples/{name}"));
     command.args(arguments);
     command
+}
+
+/// A program or an example that Cargo has built, by its path in the folder of the profile.
+pub(crate) fn program(path: &str) -> Command {
+    let test = std::env::current_exe().expect("a test has a path");
+    let profile = test.parent().and_then(Path::parent).expect("tests lie in target/PROFILE/deps");
+    let program = profile.join(format!("{path}{}", std::env::consts::EXE_SUFFIX));
+    assert!(program.exists(), "{} is missing: build it with `cargo build --bins --examples`", program.display());
+    Command::new(program)
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {

@@ -1,13 +1,12 @@
 //! What a machine may lack: libraries, entry points, devices, memory, compilers, a driver that is new enough.
 
 use std::fs;
-use std::process::Command;
 
 use polyhalo_double_engine::without_symbols;
 use serde_json::Value;
 
 use crate::double::{Double, Vendor};
-use crate::process::{example, fails, file, run};
+use crate::process::{example, fails, file, program, run};
 
 fn there() -> impl Iterator<Item = Vendor> {
     [Vendor::Cuda, Vendor::Hip].into_iter().filter(|vendor| vendor.is_there())
@@ -153,7 +152,7 @@ fn a_card_that_is_older_than_all_code_is_refused_by_name_on_both_doubles() {
 #[test]
 fn the_listing_shows_both_doubles() {
     for vendor in there() {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_polyhalo"));
+        let mut command = program("polyhalo");
         command.arg("devices");
         let said = Double::new(vendor, 2, "eager").out(command);
         contains(&said, &[&format!("\n{}\n", vendor.name()), "  0: ", "  1: ", "GPU", "driver"]);

@@ -2,7 +2,7 @@
 //!
 //! It exports the entry points that a program of the driver interface needs; what they mean is decided by the engine that it
 //! shares with the other stand-in, and kernels are run from their PTX. Handles are numbers that point to nothing. In one process
-//! several copies of the library can have settings of their own: see [`polyhalo_double_settings`].
+//! several copies of the library can have settings of their own: see `polyhalo_double_settings`.
 
 #[macro_use]
 mod entry;
