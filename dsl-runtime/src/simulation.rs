@@ -1,6 +1,7 @@
 //! Simulations: a grid, the devices that it lives on, its fields and the runs of its steps.
 
 use std::env;
+use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -192,8 +193,8 @@ impl Builder {
 
     /// Opens the devices. The environment has the last word: `POLYHALO_DEVICES` and `POLYHALO_EXCHANGE` replace what the
     /// program says, `POLYHALO_VERIFY=1` and `POLYHALO_PARANOID=1` ask for checked runs ([`verify`](Self::verify),
-    /// [`paranoid`](Self::paranoid)); `polyhalo verify` sets them. `POLYHALO_TUNE`, `POLYHALO_SHAPE` and `POLYHALO_GRAPHS=0`
-    /// are for kernels on GPUs ([`gpu`](Self::gpu), [`graphs`](Self::graphs)).
+    /// [`paranoid`](Self::paranoid)); `polyhalo verify` sets them. `POLYHALO_TUNE`, `POLYHALO_SHAPE`, `POLYHALO_WIDE=1` and
+    /// `POLYHALO_GRAPHS=0` are for kernels on GPUs ([`gpu`](Self::gpu), [`graphs`](Self::graphs)).
     pub fn build(self) -> Result<Simulation> {
         self.overridden(|name| env::var(name).ok())?.build_as_said()
     }
@@ -205,16 +206,18 @@ impl Builder {
             self.devices = devices;
         }
         if let Some(exchange) = variable("POLYHALO_EXCHANGE") {
-            self.exchange = exchange.parse()?;
+            self.exchange = exchange.parse().map_err(|error| in_variable("POLYHALO_EXCHANGE", error))?;
         }
         if let Some(tune) = variable("POLYHALO_TUNE") {
-            self.options.gpu.tune = tune.parse()?;
+            self.options.gpu.tune = tune.parse().map_err(|error| in_variable("POLYHALO_TUNE", error))?;
         }
         if let Some(shape) = variable("POLYHALO_SHAPE") {
-            self.options.gpu.shape = Some(shape.parse()?);
+            self.options.gpu.shape = Some(shape.parse().map_err(|error| in_variable("POLYHALO_SHAPE", error))?);
         }
-        self.records &= variable("POLYHALO_GRAPHS").is_none_or(|value| value != "0");
-        let is_set = |name: &str| variable(name).is_some_and(|value| value != "0");
+        let is_no = |value: &String| ["0", "no", "off", "false"].contains(&value.to_ascii_lowercase().as_str());
+        self.records &= variable("POLYHALO_GRAPHS").is_none_or(|value| !is_no(&value));
+        let is_set = |name: &str| variable(name).is_some_and(|value| !is_no(&value));
+        self.options.gpu.wide |= is_set("POLYHALO_WIDE");
         self.verify |= is_set("POLYHALO_VERIFY");
         self.paranoid |= is_set("POLYHALO_PARANOID");
         Ok(self)
@@ -264,6 +267,12 @@ impl Builder {
         };
         Ok(Simulation { shared: Arc::new(shared) })
     }
+}
+
+/// An error with the name of the variable whose value it is about.
+fn in_variable(name: &str, error: Error) -> Error {
+    let source = io::Error::new(io::ErrorKind::InvalidInput, error.to_string());
+    Error::System { call: format!("reading the variable {name}"), source }
 }
 
 impl Simulation {

@@ -84,7 +84,7 @@ impl Devices {
         let builder = builder.helpers(self.helpers.parse()?).affinity(self.affinity.parse()?).paranoid(self.paranoid);
         let tune = if self.tune { Tune::Again } else { Tune::default() };
         let shape = self.shape.as_deref().map(str::parse).transpose()?;
-        let builder = builder.gpu(GpuOptions { tune, shape }).graphs(!self.no_graphs);
+        let builder = builder.gpu(GpuOptions { tune, shape, ..GpuOptions::default() }).graphs(!self.no_graphs);
         let builder = if let Some(threads) = self.threads { builder.threads(threads) } else { builder };
         let sim = builder.build()?;
         for (device, home) in sim.devices().iter().zip(sim.placement()) {

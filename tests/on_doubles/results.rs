@@ -28,6 +28,11 @@ const TRANSCENDENTAL: &str = "perona_malik";
 /// Shapes of kernels, of which another one is taken for each run: blocks and parts that divide nothing evenly.
 const SHAPES: [&str; 5] = ["", "point:8x4x2", "march:8x4:3", "march:16x2:64", "point:32x1x1"];
 
+/// Whether indices have 64 bits for a shape: for one of the blocks and for one of the columns.
+fn wide(shape: &str) -> u8 {
+    u8::from(shape == SHAPES[1] || shape == SHAPES[3])
+}
+
 /// Every number of devices with every strategy, and a shape.
 fn combinations() -> Vec<(usize, String, &'static str)> {
     let mut all = vec![(1, "auto".to_owned())];
@@ -42,7 +47,7 @@ fn check_examples(vendor: Vendor, order: &str) {
         return;
     }
     for (count, exchange, shape) in combinations() {
-        let double = Double::new(vendor, count, order).with("POLYHALO_SHAPE", shape);
+        let double = Double::new(vendor, count, order).with("POLYHALO_SHAPE", shape).with("POLYHALO_WIDE", wide(shape));
         let devices = format!("{}:{count}", vendor.name());
         for (name, is_transcendental) in EXAMPLES {
             let arguments = ["--n", "19,11,14", "--steps", "3", "--devices", &devices, "--exchange", &exchange];
@@ -72,7 +77,7 @@ fn check_cases(vendor: Vendor, order: &str) {
     }
     let mut transcendental: Option<Vec<u8>> = None;
     for (count, exchange, shape) in combinations() {
-        let double = Double::new(vendor, count, order).with("POLYHALO_SHAPE", shape);
+        let double = Double::new(vendor, count, order).with("POLYHALO_SHAPE", shape).with("POLYHALO_WIDE", wide(shape));
         let double = double.with("POLYHALO_DOUBLE_MEMORY", 1 << 30);
         let devices = format!("{}:{count}", vendor.name());
         let folder = file("on_doubles", &format!("{}-{}", vendor.name(), order.replace(':', "-")));

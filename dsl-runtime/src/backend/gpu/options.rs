@@ -13,6 +13,8 @@ pub struct GpuOptions {
     pub tune: Tune,
     /// The shape of every kernel that has such a form, whatever was measured.
     pub shape: Option<Shape>,
+    /// Whether indices have 64 bits even where 32 suffice, to try what larger grids than there is memory for need.
+    pub wide: bool,
 }
 
 /// When the shape of a kernel is chosen by measuring.

@@ -55,7 +55,7 @@ impl GpuDevice {
             buffers: &buffers,
             arguments: Arguments::new(desc, launch, buffers.iter().map(|buffer| buffer.address)),
             range: launch.range,
-            may_be_narrow: arguments::may_be_narrow(desc, launch.strides, &launch.range, &layouts),
+            may_be_narrow: !self.gpu.wide && arguments::may_be_narrow(desc, launch.strides, &launch.range, &layouts),
         };
         let Some(default) = kernel.default(job.may_be_narrow, launch.range.size()) else {
             return Err(Error::Unsupported {
@@ -71,12 +71,12 @@ impl GpuDevice {
         let done = match self.shape(&job) {
             Some(shape) => job.enqueue(&lane, shape),
             None if launch.range.points() < LARGE || self.gpu.tune == Tune::Never => job.enqueue(&lane, default),
-            // What is written over and over again mustn't be read in between, and what is recorded isn't done.
-            None if launch.is_in_place() || lane.recording().is_some() => {
+            // What is recorded isn't done.
+            None if lane.recording().is_some() => {
                 let known = self.known(&kernel).filter(|shape| kernel.takes(shape, job.may_be_narrow));
                 job.enqueue(&lane, known.unwrap_or(default))
             }
-            None => self.tuned(&lane, job, default),
+            None => self.tuned(&lane, (job, launch), default),
         };
         done.map_err(|failure| self.driver(failure))
     }
@@ -109,8 +109,8 @@ impl GpuDevice {
     }
 
     /// Does a launch, after which the shape of the kernel is known. It is measured by doing the launch over and over again,
-    /// which changes nothing of what is computed.
-    fn tuned(&self, lane: &Arc<Lane>, mut job: Job<'_>, default: Shape) -> Called<()> {
+    /// which changes nothing of what is computed: an update in place writes elsewhere meanwhile.
+    fn tuned(&self, lane: &Arc<Lane>, (mut job, launch): (Job<'_>, &Launch<'_>), default: Shape) -> Called<()> {
         let _alone = locked(&self.card.tuning);
         // Another device that shares the card may have been faster.
         if let Some(shape) = self.shape(&job).or_else(|| self.known(job.kernel)) {
@@ -128,15 +128,35 @@ impl GpuDevice {
             kernel.choose(Chosen { shape, how: "as the only one that fits".into() });
             return job.enqueue(lane, shape);
         }
-        let chosen = match measure(lane, &mut job, &candidates)? {
+        let is_in_place = launch.is_in_place();
+        let measured = match is_in_place {
+            false => measure(lane, &mut job, &candidates)?,
+            true => match self.aside(&job, launch) {
+                Ok(buffers) => {
+                    let arguments = Arguments::new(kernel.desc, launch, buffers.iter().map(|buffer| buffer.address));
+                    let mut aside = Job { kernel, buffers: &buffers, arguments, range: job.range, may_be_narrow };
+                    measure(lane, &mut aside, &candidates)?
+                }
+                Err(failure) => Err(failure),
+            },
+        };
+        let chosen = match measured {
             Ok(shape) => {
                 kept::keep(&self.card, kernel.desc, shape);
                 Chosen { shape, how: "as measured".into() }
             }
             Err(failure) => Chosen { shape: default, how: format!("by default, as {} gave {failure}", failure.call) },
         };
+        let shape = chosen.shape;
         kernel.choose(chosen);
-        Ok(())
+        if is_in_place { job.enqueue(lane, shape) } else { Ok(()) }
+    }
+
+    /// The buffers of a launch with others in the place of the results'.
+    fn aside(&self, job: &Job<'_>, launch: &Launch<'_>) -> Called<Vec<Arc<Buffer>>> {
+        let results = launch.outputs.len();
+        let others = job.buffers[..results].iter().map(|buffer| Buffer::new(&self.card, &buffer.layout).map(Arc::new));
+        others.chain(job.buffers[results..].iter().map(|buffer| Ok(buffer.clone()))).collect()
     }
 }
 

@@ -70,6 +70,17 @@ fn whole(layout: &Layout) -> Region {
 
 /// HEAT from three buffers to a fourth, or one of the three.
 fn heat(device: &dyn Device, queue: QueueId, kernel: KernelId, layout: &Layout, buffers: [BufferId; 4]) -> Result<()> {
+    coloured(device, queue, kernel, layout, (buffers, None))
+}
+
+/// Heat at the points of a colour.
+fn coloured(
+    device: &dyn Device,
+    queue: QueueId,
+    kernel: KernelId,
+    layout: &Layout,
+    (buffers, parity): ([BufferId; 4], Option<u8>),
+) -> Result<()> {
     let cells = buffers.map(|buffer| Cells { buffer, origin: layout.origin });
     let range = Box3 { lo: layout.cells.lo.map(|lo| lo + 1), hi: layout.cells.hi.map(|hi| hi - 1) };
     device.launch(
@@ -83,7 +94,7 @@ fn heat(device: &dyn Device, queue: QueueId, kernel: KernelId, layout: &Layout, 
             strides: layout.strides,
             global: [0; 3],
             range,
-            parity: None,
+            parity,
         },
     )
 }
@@ -482,7 +493,7 @@ fn spans_are_those_of_the_last_work_before_an_event() {
 
 fn with_gpu(fake: &'static Fake, shape: Option<&str>, tune: Tune) -> Box<dyn Device> {
     let shape = shape.map(|text| text.parse::<Shape>().unwrap());
-    let options = OpenOptions { gpu: GpuOptions { tune, shape }, ..OpenOptions::default() };
+    let options = OpenOptions { gpu: GpuOptions { tune, shape, wide: false }, ..OpenOptions::default() };
     opened(fake, &[0], &options).unwrap().pop().unwrap()
 }
 
@@ -500,6 +511,16 @@ fn kernels_run_in_the_shape_that_was_asked_for_or_the_default() {
         assert_eq!(device.shapes(), [("heat", words.into())]);
     };
     check(None, ("point_narrow", [1, 4, 32], [32, 8, 1]), "point:64x4x1 by default, 40 registers, made up");
+    let wide = |fake| {
+        let gpu = GpuOptions { wide: true, tune: Tune::Never, ..GpuOptions::default() };
+        opened(fake, &[0], &OpenOptions { gpu, ..OpenOptions::default() }).unwrap().pop().unwrap()
+    };
+    let fake = Fake::new();
+    let (device, layout) = (wide(fake), cube(34));
+    let buffers = [(); 4].map(|()| device.alloc(&layout).unwrap());
+    let kernel = load(&*device).unwrap();
+    heat(&*device, Q, kernel, &layout, buffers).unwrap();
+    assert!(!fake.launches()[0].0.contains("narrow"));
     check(
         Some("march:16x4:5"),
         ("march_narrow", [2, 8, 7], [16, 4, 1]),
@@ -540,7 +561,7 @@ fn large_launches_are_measured_once_and_the_fastest_shape_stays() {
     let shares = opened(
         fake,
         &[0, 0],
-        &OpenOptions { gpu: GpuOptions { tune: Tune::Again, shape: None }, ..OpenOptions::default() },
+        &OpenOptions { gpu: GpuOptions { tune: Tune::Again, ..GpuOptions::default() }, ..OpenOptions::default() },
     )
     .unwrap();
     let layout = cube(130);
@@ -565,6 +586,30 @@ fn large_launches_are_measured_once_and_the_fastest_shape_stays() {
     heat(device, R, kernel, &small, all.map(|_| BufferId(1))).unwrap_err();
     drop(shares);
     check_clean(fake, "");
+}
+
+#[test]
+fn an_update_in_place_is_measured_elsewhere_and_done_once() {
+    let layout = cube(130);
+    for room in [true, false] {
+        let fake = Fake::new();
+        let device = with_gpu(fake, None, Tune::Again);
+        let [a, b, c] = [(); 3].map(|()| device.alloc(&layout).unwrap());
+        let kernel = load(&*device).unwrap();
+        let allocated = fake.count("alloc");
+        if !room {
+            fake.fail("alloc", 1, Kind::OutOfMemory);
+        }
+        coloured(&*device, Q, kernel, &layout, ([a, a, b, c], Some(0))).unwrap();
+        assert_eq!(fake.launches().len(), if room { 4 * 21 + 1 } else { 1 });
+        assert_eq!(fake.count("alloc"), allocated + 1);
+        let how = if room { "as measured" } else { "by default, as alloc gave" };
+        assert!(device.shapes()[0].1.contains(how), "{:?}", device.shapes());
+        coloured(&*device, Q, kernel, &layout, ([a, a, b, c], Some(1))).unwrap();
+        assert_eq!(fake.launches().len(), 1);
+        drop(device);
+        check_clean(fake, "");
+    }
 }
 
 #[test]
