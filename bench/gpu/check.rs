@@ -26,6 +26,10 @@ const EXAMPLES: [(&str, &[&str]); 9] = [
     ("poisson", &["--n", "21,17,19", "--steps", "30"]),
 ];
 
+/// Shapes of kernels and whether indices have 64 bits, of which others are taken for each number of subdomains and strategy.
+const SHAPES: [(&str, &str); 5] =
+    [("", "0"), ("march:32x4:5", "0"), ("point:32x4x2", "1"), ("march:16x8:64", "1"), ("point:64x4x1", "0")];
+
 /// The case that calls a function whose last bits are the vendor's: its fields, of `f32`, may differ by this share of their
 /// largest value, as the case itself says.
 const TRANSCENDENTAL: (&str, f32) = ("perona_malik", 3e-6);
@@ -98,7 +102,7 @@ pub(crate) fn sanitizer(options: &Options) -> Outcome<Section> {
         let mut command = Command::new(TOOL);
         command.args(["--tool", tool, "--error-exitcode", "9"]).arg(options.programs.join("heat"));
         command.args(["--n", "20,9,12", "--steps", "6", "--devices", "cuda:1x2", "--exchange", "peer-to-peer"]);
-        command.args(["--tune", "--json"]);
+        command.args(["--shape", "march:16x4:3", "--json"]);
         if let Err(error) = said(command) {
             faults.push(format!("{tool}: {error}"));
         }
@@ -138,8 +142,10 @@ fn tasks(options: &Options, scratch: &Path, expected: &Path) -> Vec<Task> {
             if exchange == Exchange::Auto || (count == 1 && exchange != Exchange::Synchronous) {
                 continue;
             }
+            let (shape, wide) = SHAPES[tasks.len() / (EXAMPLES.len() + 1) % SHAPES.len()];
             let command = |name: &str, arguments: &[&str]| {
                 let mut command = Command::new(options.programs.join(name));
+                command.env("POLYHALO_SHAPE", shape).env("POLYHALO_WIDE", wide);
                 command.args(arguments).args(["--devices", &devices, "--exchange", &exchange.to_string()]);
                 command
             };

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use polyhalo::devices::inventory;
+use polyhalo::devices::{self, inventory};
 use serde_json::{Value, json};
 
 type Outcome<T> = std::result::Result<T, Box<dyn Error>>;
@@ -79,6 +79,8 @@ type Part = (&'static str, fn(&Options) -> Outcome<Section>);
 /// Runs every part, even if one before failed, and writes what was found after each.
 fn run(options: &Options) -> Outcome<bool> {
     let start = Instant::now();
+    // Without a device everything else would only say so again and again.
+    devices::find(&options.devices, &[])?;
     let parts: [Part; 6] = [
         ("results", check::check),
         ("sanitizer", check::sanitizer),
@@ -109,7 +111,7 @@ fn run(options: &Options) -> Outcome<bool> {
 }
 
 fn write(options: &Options, found: &[Section], seconds: f64) -> Outcome<()> {
-    let devices = inventory().to_string();
+    let devices = described(&options.devices);
     let mut all = json!({
         "version": env!("CARGO_PKG_VERSION"), "machine": options.machine, "devices": devices, "seconds": seconds,
     });
@@ -124,6 +126,15 @@ fn write(options: &Options, found: &[Section], seconds: f64) -> Outcome<()> {
     }
     save(&options.out.with_extension("json"), &format!("{all:#}\n"))?;
     save(&options.out.with_extension("md"), &text)
+}
+
+/// The devices of a back end, with the version of the driver and what else is to be known.
+fn described(backend: &str) -> String {
+    let inventory = inventory();
+    let listing = inventory.backends.iter().find(|(name, _)| *name == backend).map(|(_, listing)| listing);
+    let devices = listing.into_iter().flat_map(|listing| &listing.devices);
+    let lines: Vec<_> = devices.map(|device| format!("{device}: {}", device.notes.join(", "))).collect();
+    lines.join("\n")
 }
 
 fn save(path: &Path, text: &str) -> Outcome<()> {

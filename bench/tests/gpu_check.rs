@@ -33,12 +33,12 @@ fn the_gpu_check_passes_on_the_double_and_writes_what_it_found() {
     // Nine examples and the cases, on one device, and on two with six strategies.
     assert_eq!(runs.len(), 10 * (1 + 6));
     assert!(runs.iter().all(|run| run["fault"].is_null()), "{runs:?}");
-    assert_eq!(found["heat"]["sizes"].as_array().map(Vec::len), Some(4));
+    assert_eq!(found["heat"]["sizes"].as_array().map(Vec::len), Some(5));
     assert!(found["heat"]["sizes"][0]["shape"].as_str().is_some_and(|shape| shape.contains("registers")), "{found}");
     assert!(found["graphs"]["recorded_gpts_per_second"][0].as_f64().is_some_and(|speed| speed > 0.0));
     assert_eq!(found["transfers"].as_array().map(Vec::len), Some(3));
     let text = read("md");
-    for part in ["a stand-in", "cuda: GPU CUDA double 0", "70 of 70 runs", "| peer-to-peer |", "64 KiB"] {
+    for part in ["a stand-in", "cuda 0: CUDA double 0: ", "70 of 70 runs", "| peer-to-peer |", "64 KiB"] {
         assert!(text.contains(part), "`{part}` is not in:\n{text}");
     }
 }

@@ -7,7 +7,7 @@
 //! BACKEND                 the best device of a back end: reference, host, opencl, cuda, hip
 //! BACKEND:COUNT           so many of its devices, or its processor split into so many: host:4
 //! BACKEND:COUNTxSHARES    so many of its devices, of which each stands for so many: cuda:1x4 is one GPU with four subdomains
-//! BACKEND:ORDINAL,..      those with these numbers in the listing: opencl:0,2
+//! BACKEND:ORDINAL,..      those with these numbers in the listing: opencl:0,2, and opencl:2, for that one alone
 //! opencl:PLATFORM         the same for a platform with that in its name: opencl:pocl
 //! opencl:PLATFORM:COUNT   or opencl:PLATFORM:COUNTxSHARES
 //! ```
@@ -185,7 +185,9 @@ fn parse_term<'a>(spec: &str, text: &'a str) -> Result<Term<'a>> {
     }
     let wanted = match number {
         Some(list) if platform.is_none() && list.contains(',') => {
-            let ordinals = list.split(',').map(str::parse).collect::<Result<Vec<u32>, _>>();
+            // A comma at the end tells a number from a count.
+            let ordinals =
+                list.strip_suffix(',').unwrap_or(list).split(',').map(str::parse).collect::<Result<Vec<u32>, _>>();
             let ordinals = ordinals.map_err(|_| faulty(format!("`{list}` isn't a list of numbers of devices")))?;
             Wanted::Ordinals { backend, ordinals }
         }
@@ -454,6 +456,7 @@ mod tests {
         check("opencl:pocl:3", &several, true, "opencl-1 opencl-1 opencl-1");
         check("opencl:3", &[cpu(0, POCL), gpu(1, "V"), gpu(2, "V"), gpu(3, "V")], true, "opencl-1 opencl-2 opencl-3");
         check("opencl:0,2,2", &several, true, "opencl-0 opencl-2 opencl-2");
+        check("opencl:2,", &several, true, "opencl-2");
     }
 
     #[test]
@@ -512,7 +515,7 @@ mod tests {
             assert!(matches!(find(spec, &[]), Err(Error::DeviceDescription { .. })), "`{spec}`");
         }
         for spec in
-            ["opencl:a:b", "opencl:a:", "opencl:a:1:2", "host:1,", "host:,", "host:1,99999999999", "opencl:a:1,2"]
+            ["opencl:a:b", "opencl:a:", "opencl:a:1:2", "host:1,,", "host:,", "host:1,99999999999", "opencl:a:1,2"]
                 .into_iter()
                 .chain(["host:2x", "host:x2", "host:1x2x3", "host:1x-2", "opencl:a:2x", "cuda:1 x 4"])
         {

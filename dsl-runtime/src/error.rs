@@ -59,7 +59,9 @@ pub enum Error {
         inventory: String,
     },
     /// A device description asks for no devices or for far too many.
-    #[error("`{spec}` asks for {asked} devices: ask for 1 to {most}")]
+    #[error(
+        "`{spec}` asks for {asked} devices: ask for 1 to {most}; a device by its number has a comma, as in `cuda:0,`"
+    )]
     DeviceCount {
         /// What was asked for.
         spec: String,
@@ -69,7 +71,7 @@ pub enum Error {
         most: usize,
     },
     /// There are fewer devices than were asked for, and they can't be split.
-    #[error("`{spec}` asks for {asked} devices by `{term}`, {there} are there, {reason}")]
+    #[error("`{spec}` asks for {asked} devices by `{term}`, {there} are there and free, {reason}")]
     TooFewDevices {
         /// What was asked for.
         spec: String,

@@ -21,6 +21,10 @@ pub struct Report {
     pub exchange: Exchange,
     /// What was exchanged between devices, as counted.
     pub exchanged: Traffic,
+    /// How kernels are laid out on the first GPU, as [`Simulation::shapes`](crate::Simulation::shapes) tells it.
+    pub shapes: Vec<(&'static str, String)>,
+    /// How many of the steps a device did by recordings, as CUDA graphs.
+    pub recorded: u64,
     /// The time in which devices were stepping, until the last one was finished. Filling fields, building kernels and
     /// the caller's own functions between steps don't count.
     pub seconds: f64,
@@ -81,7 +85,14 @@ impl fmt::Display for Report {
         if let (Some(share), Some(copy)) = (self.share(), self.copy_bandwidth) {
             write!(f, ", {:.0} % of the measured copy bandwidth ({:.1} GB/s)", share * 100.0, giga(copy))?;
         }
-        if self.exchanged.is_empty() { Ok(()) } else { write!(f, "; {}: {}", self.exchange, self.exchanged) }
+        if !self.exchanged.is_empty() {
+            write!(f, "; {}: {}", self.exchange, self.exchanged)?;
+        }
+        if self.recorded > 0 {
+            write!(f, "; {} of the steps recorded", self.recorded)?;
+        }
+        let mut shapes = self.shapes.iter().filter(|(kernel, _)| self.kernels.contains(kernel));
+        shapes.try_for_each(|(kernel, shape)| write!(f, "; {kernel} as {shape}"))
     }
 }
 
@@ -120,6 +131,8 @@ mod tests {
             devices: vec!["host (2 threads, AVX-512)".into()],
             exchange: Exchange::Auto,
             exchanged: Traffic::default(),
+            shapes: Vec::new(),
+            recorded: 0,
             seconds: 1.25,
             points: 100 * 254_u64.pow(3),
             bytes: 3200 * 254_u64.pow(3),
@@ -135,6 +148,12 @@ mod tests {
              70 % of the measured copy bandwidth (60.0 GB/s)"
         );
         assert_eq!(report().bytes_per_point(), 32.0);
+        let shapes = vec![("ghosts", "point:64x4x1 by default".into()), ("heat", "march:64x4:32 as measured".into())];
+        let on_gpu = Report { shapes, recorded: 90, ..report() }.to_string();
+        assert!(
+            on_gpu.ends_with("(60.0 GB/s); 90 of the steps recorded; heat as march:64x4:32 as measured"),
+            "{on_gpu}"
+        );
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl<'a> Run<'a> {
         }
         let bar = self.bar.then(|| ProgressBar::new(steps));
         let (mut done, mut elapsed, mut ahead) = (0, Duration::ZERO, 1);
-        let mut exchanged = Traffic::default();
+        let (mut exchanged, replayed) = (Traffic::default(), step.replayed());
         while done < steps {
             let count = self.next_stop(done, steps.min(done + ahead)) - done;
             let time = step.advance(count)?;
@@ -136,6 +136,8 @@ impl<'a> Run<'a> {
             devices: simulation.devices(),
             exchange: step.exchange(),
             exchanged,
+            shapes: simulation.shapes(),
+            recorded: step.replayed() - replayed,
             seconds: elapsed.as_secs_f64(),
             points: plan.points * done,
             bytes: plan.bytes * done,

@@ -373,6 +373,11 @@ impl Step {
         }
     }
 
+    /// The steps that devices have done by recordings so far.
+    pub(crate) fn replayed(&self) -> u64 {
+        self.inner.programs.iter().map(Program::replayed).sum()
+    }
+
     /// What is exchanged between devices in so many steps.
     pub(crate) fn traffic(&self, steps: u64) -> Traffic {
         let mut all = Traffic::default();

@@ -108,6 +108,8 @@ impl Outcome {
             "steps": report.steps,
             "devices": report.devices,
             "exchange": report.exchange.to_string(),
+            "shapes": report.shapes.iter().map(|(kernel, shape)| json!([kernel, shape])).collect::<Vec<_>>(),
+            "recorded_steps": report.recorded,
             "seconds": report.seconds,
             "points": report.points,
             "points_per_second": report.points_per_second(),

@@ -132,6 +132,11 @@ impl Program {
         Self { recorder: Recorder::new(&self.plan, &self.rotation, devices), ..self }
     }
 
+    /// The steps that devices have done by recordings so far.
+    pub(crate) fn replayed(&self) -> u64 {
+        self.recorder.as_ref().map_or(0, |recorder| recorder.replayed() * self.plan.steps)
+    }
+
     /// Runs the plan `runs` times, after what it does before, waits for the end of it all, and turns the slots of the
     /// fields. After an error, or a panic of a closure, the devices are idle and the fields are undefined.
     pub(crate) fn run(&self, world: &mut World<'_>, runs: u64) -> Result<()> {

@@ -6,7 +6,7 @@
 //! recording is finished.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::action::Failure;
@@ -38,6 +38,8 @@ pub(super) struct Recorder {
     kept: Mutex<Vec<(Key, RecordingId)>>,
     /// Whether a device has refused to record.
     refused: AtomicBool,
+    /// The runs that were done by recordings.
+    replayed: AtomicU64,
 }
 
 /// The buffers and scalars of a recording.
@@ -71,7 +73,13 @@ impl Recorder {
             scalars,
             kept: Mutex::default(),
             refused: AtomicBool::new(false),
+            replayed: AtomicU64::new(0),
         })
+    }
+
+    /// The runs that were done by recordings so far.
+    pub(super) fn replayed(&self) -> u64 {
+        self.replayed.load(Ordering::Relaxed)
     }
 
     /// Issues runs of the program, as many as possible by recordings.
@@ -98,6 +106,7 @@ impl Recorder {
                     let replayed = common.devices[device].replay(queue, recording);
                     replayed.map_err(|error| self.failed(program, common, (device, "replay"), error, done))?;
                     done += self.runs;
+                    self.replayed.fetch_add(self.runs, Ordering::Relaxed);
                 }
                 self.finish(program, common, done - 1)?;
             }
