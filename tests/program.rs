@@ -283,6 +283,12 @@ fn devices_and_doctor_say_what_is_there_and_why_the_rest_is_not() {
         assert!(tool["gives"].is_string() && tool["install"].is_string(), "{tool}");
         assert!(tool["found"].is_string() != tool["missing"].is_string(), "{tool}");
     }
+    let mut doctor = Command::new(env!("CARGO_BIN_EXE_polyhalo"));
+    doctor.args(["doctor", "--json"]).env("POLYHALO_HIPRTC", "off");
+    let tools: Value = serde_json::from_str(&out(run(doctor))).expect("JSON");
+    let is_hiprtc = |tool: &&Value| tool["name"] == "AMD's run-time compiler (hiprtc)";
+    let hiprtc = tools.as_array().and_then(|tools| tools.iter().find(is_hiprtc)).expect("doctor looks for hiprtc");
+    assert_eq!(hiprtc["missing"], "POLYHALO_HIPRTC turns hiprtc off");
 }
 
 #[test]

@@ -19,6 +19,7 @@ impl Doctor {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let mut tools = tools();
         tools.extend(drivers());
+        tools.push(hiprtc());
         let mut out = std::io::stdout().lock();
         if self.json {
             let rows: Vec<_> = tools
@@ -96,8 +97,18 @@ fn drivers() -> Vec<ToolStatus> {
             [
                 "AMD's driver and GPUs",
                 "HIP devices (`--devices hip`)",
-                "AMD's ROCm, which has libamdhip64.so; POLYHALO_HIP=FILE names another one, POLYHALO_HIPRTC=FILE its compiler",
+                "AMD's ROCm, which has libamdhip64.so; POLYHALO_HIP=FILE names another one",
             ],
         ),
     ]
+}
+
+/// The compiler that HIP devices may need while a program runs.
+fn hiprtc() -> ToolStatus {
+    ToolStatus {
+        name: "AMD's run-time compiler (hiprtc)",
+        found: polyhalo::backend::gpu::hiprtc(),
+        gives: "HIP kernels for cards without an embedded code object, and kernels that call functions such as `exp`",
+        install: "AMD's ROCm, which has libhiprtc.so, or apt-get install libamdhip64-5, which has it inside; POLYHALO_HIPRTC=FILE names another one",
+    }
 }

@@ -34,6 +34,11 @@ pub(super) fn load(driver: &dyn Driver, card: &Card, kernel: &'static KernelDesc
     load_with(driver, card, kernel, &Means { cache: &cache, environment: &process_environment })
 }
 
+/// The file and version of the hiprtc with which [`load`] compiles, or why there is none.
+pub(super) fn hiprtc() -> Result<String, String> {
+    hiprtc::find(&process_environment).map(|hiprtc| hiprtc.place())
+}
+
 /// What this machine has for making code.
 struct Means<'a> {
     cache: &'a Cache,

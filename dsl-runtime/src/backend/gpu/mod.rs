@@ -55,6 +55,13 @@ impl Backend for Hip {
     }
 }
 
+/// The file and version of the hiprtc, AMD's run-time compiler, that serves HIP devices on this machine, or what was tried
+/// and why nothing serves. It is needed where a card has no embedded code object, or a kernel none because it calls functions
+/// such as `exp`. The library is asked in a process of its own, for which this program starts itself once more.
+pub fn hiprtc() -> Result<String, String> {
+    code::hiprtc()
+}
+
 fn open(
     backend: &'static str,
     driver: Result<&'static dyn Driver, String>,

@@ -4,8 +4,8 @@ use std::ffi::{c_int, c_uint, c_ulonglong};
 
 use polyhalo_double_engine::{CaptureMode, Failure, Kind, Outcome};
 
-use crate::Double;
-use crate::entry::Out;
+use crate::entry::{self, Out};
+use crate::{Double, double};
 
 /// The names of the default stream.
 const DEFAULT: [u64; 2] = [0, 1];
@@ -54,6 +54,21 @@ fn instantiate(double: &Double, made: Out<u64>, graph: u64) -> Outcome<()> {
     made.set(double.machine.instantiate(graph)?)
 }
 
+/// Ends the recording of a stream, also where the call fails as a test wanted or because the device is lost.
+#[unsafe(no_mangle)]
+extern "C" fn cuStreamEndCapture(stream: u64, graph: Out<u64>) -> c_int {
+    let mut is_asked = false;
+    let code = entry::current("cuStreamEndCapture", |double, _| {
+        is_asked = true;
+        graph.set(0)?;
+        graph.set(double.machine.end_capture(stream)?)
+    });
+    if let (false, Ok(double)) = (is_asked, double()) {
+        double.machine.abandon_capture(stream);
+    }
+    code
+}
+
 entries! {
     fn cuStreamCreate(made: Out<u64>, flags: c_uint) current |double, device| stream(double, device, made, flags);
     fn cuStreamCreateWithPriority(made: Out<u64>, flags: c_uint, _priority: c_int) current |double, device| {
@@ -89,10 +104,6 @@ entries! {
     };
     fn cuStreamBeginCapture(stream: u64) current |double, _| begin(double, stream, 0);
     fn cuStreamBeginCapture_v2(stream: u64, mode: c_uint) current |double, _| begin(double, stream, mode);
-    fn cuStreamEndCapture(stream: u64, graph: Out<u64>) current |double, _| {
-        graph.set(0)?;
-        graph.set(double.machine.end_capture(stream)?)
-    };
     fn cuStreamIsCapturing(stream: u64, status: Out<c_int>) current |double, device| {
         let recorded = double.machine.is_captured(named(double, device, stream)?)?;
         status.set(recorded.map_or(0, |is_valid| if is_valid { 1 } else { 2 }))

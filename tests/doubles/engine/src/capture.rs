@@ -112,10 +112,7 @@ impl Machine {
             if capture.mode != CaptureMode::Relaxed && capture.thread != thread::current().id() {
                 return Err(Failure::misuse(Kind::CaptureWrongThread, "the recording was begun by another thread"));
             }
-            let capture = state.captures.remove(&handle).expect("a recorded stream has its recording");
-            for stream in state.streams.values_mut().filter(|stream| stream.capture == Some(handle)) {
-                stream.capture = None;
-            }
+            let capture = state.close(handle);
             if !capture.is_valid {
                 return Err(Failure::new(Kind::CaptureInvalidated, "a mistake made the recording worthless"));
             }
@@ -127,6 +124,15 @@ impl Machine {
             state.graphs.insert(graph, Graph { nodes: Arc::new(capture.nodes), is_ready: false, last: None });
             Ok(graph)
         })
+    }
+
+    /// Ends the recording that began on a stream and keeps nothing of it: a driver whose call fails has ended it all the same.
+    pub fn abandon_capture(&self, stream: u64) {
+        let mut state = self.lock();
+        let found = state.streams.get(&stream).and_then(|found| found.capture);
+        if let Some(handle) = found.filter(|handle| state.captures[handle].origin == stream) {
+            state.close(handle);
+        }
     }
 
     /// Whether a stream is recorded, and whether the recording is still worth something.
@@ -188,6 +194,14 @@ impl Machine {
 }
 
 impl State {
+    /// Ends a recording: its streams work as before.
+    fn close(&mut self, handle: u64) -> Capture {
+        for stream in self.streams.values_mut().filter(|stream| stream.capture == Some(handle)) {
+            stream.capture = None;
+        }
+        self.captures.remove(&handle).expect("a recorded stream has its recording")
+    }
+
     fn graph(&self, graph: u64, is_ready: bool) -> Outcome<&Graph> {
         let what = if is_ready { "graph that was made ready" } else { "graph" };
         self.graphs.get(&graph).filter(|found| found.is_ready == is_ready).ok_or_else(|| self.unknown(graph, what))

@@ -132,11 +132,6 @@ impl Machine {
         self.settings.skips(state.call, nth)
     }
 
-    /// Whether an optional entry point is to be answered as not there.
-    pub fn lacks(&self, name: &str) -> bool {
-        self.settings.lack.iter().any(|lacking| lacking == name)
-    }
-
     /// Says that the caller did something wrong, and returns the failure to answer with.
     pub fn misuse(&self, kind: Kind, message: impl Into<String>) -> Failure {
         let failure = Failure::misuse(kind, message);

@@ -81,8 +81,6 @@ pub struct Settings {
     /// `POLYHALO_DOUBLE_SKIP`: waits and synchronisations that are left out, each by its entry point and number
     /// (`cuStreamWaitEvent:3`), or all of an entry point (`cuStreamWaitEvent:*`).
     pub skip: Vec<(String, Option<u64>)>,
-    /// `POLYHALO_DOUBLE_LACK`: entry points that a look-up by name doesn't find.
-    pub lack: Vec<String>,
     /// `POLYHALO_DOUBLE_ARCH`: the architecture of the devices.
     pub architecture: Option<String>,
     /// `POLYHALO_DOUBLE_DRIVER`: the version that the driver claims.
@@ -104,7 +102,6 @@ impl Default for Settings {
             order: Order::Eager,
             fail: Vec::new(),
             skip: Vec::new(),
-            lack: Vec::new(),
             architecture: None,
             driver: None,
             memory_bytes: 4 << 30,
@@ -146,7 +143,6 @@ impl Settings {
                 .map(|text| skipped(text))
                 .collect::<Result<_, _>>()
                 .map_err(|error| format!("POLYHALO_DOUBLE_SKIP: {error}"))?,
-            lack: list("LACK"),
             architecture: get("ARCH"),
             driver: get("DRIVER").map(|text| version(&text)).transpose()?,
             memory_bytes: parsed("POLYHALO_DOUBLE_MEMORY", get("MEMORY"), default.memory_bytes)?,

@@ -87,6 +87,11 @@ pub(super) fn find(environment: Environment<'_>) -> Result<Hiprtc, String> {
 }
 
 impl Hiprtc {
+    /// Its file and version.
+    pub(super) fn place(&self) -> String {
+        format!("{} (version {})", self.library.display(), self.version)
+    }
+
     /// A code object for `program`, from the cache if it is there; says whether it was. It is for the driver of that version.
     pub(super) fn kept_object(
         &self,

@@ -314,6 +314,8 @@ fn a_mistake_in_the_source_is_an_error_of_its_own() {
 }
 
 const OBJECTS: &[(&str, &[u8])] = &[("gfx942", b"for gfx942"), ("gfx90a", b"for gfx90a"), ("gfx90a:xnack+", b"xnack")];
+const INSTALL: &str = "; install ROCm's hiprtc where the program runs";
+const OWN_RELEASE: &str = "; the hiprtc of the driver's own release of ROCm may serve";
 const NO_HIPRTC: [(&str, &str); 1] = [("POLYHALO_HIPRTC", "off")];
 
 fn gfx(name: &str) -> Architecture {
@@ -332,10 +334,14 @@ fn the_embedded_code_object_of_the_cards_processor_is_loaded() {
     assert_eq!(loaded.origin, "code object for gfx90a:xnack+");
     let loaded = load_in(&driver, gfx("gfx1030"), with_objects, None, &NO_HIPRTC);
     let told = "embedded code objects: none is for gfx1030, only for gfx942, gfx90a, gfx90a:xnack+";
-    unsupported(loaded, &[told, "POLYHALO_HIPRTC turns hiprtc off", "install ROCm's hiprtc"]);
+    unsupported(loaded, &[told, "POLYHALO_HIPRTC turns hiprtc off", INSTALL]);
     let bare = kernel(|code| DeviceCode { hip_objects: &[], hip: "", ..code });
     let loaded = load_in(&driver, gfx("gfx1030"), bare, None, &[]);
     unsupported(loaded, &["there are none, because clang was missing", "hiprtc: the kernel carries no HIP source"]);
+    let code = DeviceCode { hip_objects: &[], ..own_kernel().code };
+    let calling = KernelDesc { name: "heat", code, vendor_functions: &["exp", "sin"], ..*own_kernel() };
+    let loaded = load_in(&driver, gfx("gfx90a"), Box::leak(Box::new(calling)), None, &NO_HIPRTC);
+    unsupported(loaded, &["the kernel calls `exp`, `sin`, for which the code needs AMD's device library", INSTALL]);
 }
 
 #[cfg(target_os = "linux")]
@@ -352,7 +358,13 @@ fn without_a_code_object_hiprtc_makes_it_once_for_the_very_card() {
     assert_eq!(origins, ["hiprtc for gfx1100:xnack-", "hiprtc for gfx1100:xnack- (from the cache)"]);
     assert_eq!(driver.heads(), ["--offload-arch=gfx1100:xnack- -O3"; 2]);
     let crashed = load_in(&driver, gfx(name), source("CRASH"), Some(&kept), &variables);
-    unsupported(crashed, &["hiprtc for gfx1100:xnack-: hiprtc crashed (signal: 6", "unknown processor"]);
+    unsupported(crashed, &["hiprtc for gfx1100:xnack-: hiprtc crashed (signal: 6", "unknown processor", OWN_RELEASE]);
+    // Who has a compiler whose code the driver refuses isn't told to install one.
+    let refusing = Recorder::new("hip", None, |_| Some(Kind::InvalidImage));
+    let refused = load_in(&refusing, gfx(name), fine, Some(&kept), &variables);
+    let Err(Error::Unsupported { reason, .. }) = &refused else { panic!("{refused:?}") };
+    assert!(!reason.contains(INSTALL), "{reason}");
+    unsupported(refused, &["(from the cache): no image for the card (209)", OWN_RELEASE]);
     let wrong = load_in(&driver, gfx(name), source("MISTAKE"), Some(&kept), &variables);
     let Err(Error::Build { form, log, .. }) = wrong else { panic!("{wrong:?}") };
     assert_eq!(form, "HIP, by hiprtc 6.2 for gfx1100:xnack-");

@@ -37,6 +37,24 @@ pub(super) fn kind(code: i32) -> Kind {
     }
 }
 
+/// What a code says that may come before the driver has started, when it may not know its own texts yet.
+pub(super) fn meaning(code: i32) -> Option<&'static str> {
+    Some(match code {
+        // NOT_INITIALIZED, STUB_LIBRARY, CALL_REQUIRES_NEWER_DRIVER.
+        3 => "the driver isn't started, as in a program that was forked after it used the driver",
+        34 => "this is the stub of NVIDIA's toolkit for linking, not the driver's own library",
+        36 => "the driver is too old for this call: install a newer one",
+        // NO_DEVICE, INVALID_DEVICE.
+        100 => "there is no card, or none that CUDA_VISIBLE_DEVICES lets this program see",
+        101 => "no such card: CUDA_VISIBLE_DEVICES may name one that isn't there",
+        // SYSTEM_NOT_READY, SYSTEM_DRIVER_MISMATCH, COMPAT_NOT_SUPPORTED_ON_DEVICE.
+        802 => "the machine isn't ready: cards that are linked by NVSwitch need NVIDIA's fabric manager to run",
+        803 => "the driver doesn't fit the installed library: reboot or reinstall it",
+        804 => "the library of NVIDIA's compatibility package doesn't serve this card: use the driver's own",
+        _ => return None,
+    })
+}
+
 /// The parts of a version such as 12040.
 pub(super) fn parts(version: i32) -> (u32, u32) {
     let version = version.max(0).unsigned_abs();
@@ -100,6 +118,13 @@ mod tests {
         assert_eq!(taken(13000), Some((9, 0)));
         assert_eq!(taken(14020), Some((9, 1)));
         assert_eq!(taken(-1), None);
+    }
+
+    #[test]
+    fn a_driver_that_does_not_start_says_why() {
+        assert!([3, 34, 36, 100, 101, 802, 803, 804].iter().all(|&code| meaning(code).is_some()));
+        assert_eq!(meaning(803), Some("the driver doesn't fit the installed library: reboot or reinstall it"));
+        assert_eq!(meaning(719), None);
     }
 
     #[test]

@@ -105,7 +105,8 @@ impl Entries {
             (answer == codes::SUCCESS && !text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy())
         };
         let name = text(self.cuGetErrorName).unwrap_or("CUDA error".into());
-        let message = match text(self.cuGetErrorString) {
+        let meaning = text(self.cuGetErrorString).or_else(|| codes::meaning(code).map(Into::into));
+        let message = match meaning {
             Some(meaning) => format!("{name} ({code}): {meaning}"),
             None => format!("{name} ({code})"),
         };

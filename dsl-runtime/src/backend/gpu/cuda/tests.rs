@@ -49,7 +49,8 @@ fn a_core_entry_point_that_is_missing_refuses_the_driver_by_name() {
 fn no_device_is_a_failure_of_the_call_that_says_so() {
     let driver = made_of_failures(&[]).unwrap();
     let failure = driver.cards().unwrap_err();
-    let expected = Failure { call: "cuInit", code: 100, message: "CUDA error (100)".into(), kind: Kind::Other };
+    let message = "CUDA error (100): there is no card, or none that CUDA_VISIBLE_DEVICES lets this program see".into();
+    let expected = Failure { call: "cuInit", code: 100, message, kind: Kind::Other };
     assert_eq!(failure, expected);
     assert_eq!(driver.open(0).unwrap_err(), expected);
     assert_eq!((driver.version().as_str(), driver.ptx()), ("CUDA", None));

@@ -183,7 +183,7 @@ impl Hip {
         };
         let processor = text(&properties.0[at..at + 256]);
         if !processor.starts_with("gfx") {
-            let message = format!("the driver calls the processor `{processor}`, which is no gfx architecture");
+            let message = format!("the processor `{processor}`, which is no gfx architecture");
             return Err(unasked(call, Kind::Unsupported, message));
         }
         Ok(processor)

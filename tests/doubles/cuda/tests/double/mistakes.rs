@@ -131,6 +131,27 @@ fn a_double_refuses_what_cannot_be_captured() {
 }
 
 #[test]
+fn a_double_ends_a_recording_whose_end_fails() {
+    let log = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("ends");
+    if !is_child() {
+        fs::remove_file(&log).ok();
+    }
+    let variables = [("FAIL", "cuStreamEndCapture:1:901"), ("LOG", log.to_str().expect("a path of this project"))];
+    alone("mistakes::a_double_ends_a_recording_whose_end_fails", &variables, || {
+        contexts();
+        let (queue, start, mut graph) = (stream(), memory(8), null_mut());
+        for code in [901, OK] {
+            ok!(cuStreamBeginCapture_v2(queue, CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_GLOBAL));
+            ok!(cuMemsetD8Async(start, 0, 8, queue));
+            assert_eq!(answer!(cuStreamEndCapture(queue, &mut graph)), code);
+            assert_eq!(graph.is_null(), code != OK);
+            ok!(cuStreamSynchronize(queue));
+        }
+    });
+    assert!(!log.exists(), "{:?}", fs::read_to_string(log));
+}
+
+#[test]
 fn a_double_counts_and_fails_calls() {
     let test = "mistakes::a_double_counts_and_fails_calls";
     let count = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("counts");

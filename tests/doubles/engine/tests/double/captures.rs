@@ -161,6 +161,27 @@ fn a_double_refuses_an_end_that_leaves_work_behind_or_comes_from_elsewhere() {
 }
 
 #[test]
+fn a_double_ends_a_recording_whose_end_fails() {
+    let machine = machine(Order::Lazy);
+    let starts = [zeroes(&machine, 0, 1), zeroes(&machine, 1, 1)];
+    let (first, second) = (machine.stream(0, false).unwrap(), machine.stream(1, false).unwrap());
+    let event = machine.event(0, false).unwrap();
+    machine.begin_capture(first, CaptureMode::Global).unwrap();
+    machine.enqueue(first, map(0, starts[0], 1, |value| value + 1)).unwrap();
+    machine.record(event, first).unwrap();
+    machine.wait(second, event).unwrap();
+    machine.abandon_capture(second);
+    assert_eq!(machine.is_captured(first).unwrap(), Some(true), "it began on another stream");
+    machine.abandon_capture(first);
+    assert_eq!([first, second].map(|stream| machine.is_captured(stream).unwrap()), [None; 2]);
+    machine.enqueue(first, map(0, starts[0], 1, |value| value + 4)).unwrap();
+    machine.enqueue(second, map(1, starts[1], 1, |value| value + 8)).unwrap();
+    assert_eq!([numbers(&machine, 0, starts[0], 1), numbers(&machine, 1, starts[1], 1)], [[4], [8]]);
+    machine.abandon_capture(first);
+    assert_eq!(machine.misuses(), [""; 0]);
+}
+
+#[test]
 fn a_double_lets_other_threads_alone_unless_the_recording_is_for_all() {
     let check = |mode: CaptureMode, here: bool, elsewhere: bool| {
         for (by_another, is_allowed) in [(false, here), (true, elsewhere)] {

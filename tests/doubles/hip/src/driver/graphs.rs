@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 
 use polyhalo_double_engine::CaptureMode;
 
-use super::{call, codes, give, streams::own, wrong};
+use super::{call, codes, give, machine, streams::own, wrong};
 
 /// Begins to record a stream.
 #[unsafe(no_mangle)]
@@ -23,11 +23,18 @@ extern "C" fn hipStreamBeginCapture(stream: u64, mode: u32) -> i32 {
 /// Ends the recording of a stream.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn hipStreamEndCapture(stream: u64, place: *mut u64) -> i32 {
-    call("hipStreamEndCapture", |machine, device| {
+    let mut is_asked = false;
+    let code = call("hipStreamEndCapture", |machine, device| {
+        is_asked = true;
         let graph = machine.end_capture(own(machine, device, stream)?)?;
         // SAFETY: the caller gives a place.
         unsafe { give(place, graph) }
-    })
+    });
+    if !is_asked {
+        // It failed as the test wanted, or because the device is lost.
+        machine().abandon_capture(stream);
+    }
+    code
 }
 
 /// Whether a stream is recorded: 0 no, 1 yes, 2 in vain.

@@ -187,3 +187,17 @@ fn recordings_with_mistakes_end_in_errors_of_the_double() {
     assert_eq!(hip.hipMemsetAsync(memory, 0, 64, other), 0);
     expect(&hip, hip.hipStreamEndCapture(stream, &mut graph), 904, "doesn't wait");
 }
+
+#[test]
+fn a_recording_whose_end_fails_is_ended_by_the_double() {
+    let hip = Hip::new(&["FAIL=hipStreamEndCapture:1:901"]);
+    let (stream, memory, mut graph) = (hip.stream(), hip.alloc(64), 0);
+    for code in [901, 0] {
+        assert_eq!(hip.hipStreamBeginCapture(stream, 0), 0);
+        assert_eq!(hip.hipMemsetAsync(memory, 0, 64, stream), 0);
+        assert_eq!(hip.hipStreamEndCapture(stream, &mut graph), code);
+        assert_eq!(graph == 0, code != 0);
+        assert_eq!(hip.hipStreamSynchronize(stream), 0);
+    }
+    assert_eq!(hip.misuses(), "");
+}

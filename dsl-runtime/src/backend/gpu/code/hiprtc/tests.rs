@@ -99,6 +99,7 @@ fn a_source_is_compiled_once_for_its_card() {
     let Some(library) = made(&folder, "libhiprtc.so.6", &[]) else { return };
     let hiprtc = find_with(&[(VARIABLE, &library)]).unwrap();
     assert_eq!(hiprtc.to_string(), "hiprtc 6.2");
+    assert_eq!(hiprtc.place(), format!("{} (version 6.2)", library.display()));
     let (kept, program) = (Folder::new().unwrap(), heat("the source"));
     let cache = cache_in(&kept);
     let expected = "--offload-arch=gfx90a:sramecc+:xnack-\n-O3\n-std=c++17\n-fno-fast-math\n\
