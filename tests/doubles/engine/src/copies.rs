@@ -1,13 +1,14 @@
 //! Copies of boxes of bytes, and memory filled with a pattern.
 //!
 //! A copy reads its source and writes its target when it runs. From ordinary memory of the host the bytes are taken at the call,
-//! and to such memory the call waits, as drivers do.
+//! and to such memory the call waits, as drivers do, unless `POLYHALO_DOUBLE_PAGEABLE` says otherwise: they needn't.
 
 use std::sync::Arc;
 
 use crate::fault::{Failure, Kind, Outcome};
 use crate::memory::Owner;
 use crate::schedule::{Task, Touch, Work};
+use crate::settings::Pageable;
 use crate::{Machine, State};
 
 /// Where one end of a copy is expected to lie.
@@ -57,11 +58,13 @@ impl Machine {
     /// Copies a box of (bytes, rows, planes) on a stream; with `waits`, until it is done.
     ///
     /// # Safety
-    /// Ordinary memory of the host at either end is the caller's to read or write until the call returns.
+    /// Ordinary memory of the host at either end is the caller's to read or write until the call returns, or with
+    /// [`Pageable::Late`] until the copy is done.
     pub unsafe fn copy(&self, stream: u64, from: Block, to: Block, shape: [u64; 3], waits: bool) -> Outcome<()> {
+        let pageable = if waits { Pageable::AtOnce } else { self.settings.pageable };
         self.with(|state| {
             // SAFETY: as the caller promises.
-            unsafe { state.copy(stream, from, to, shape, waits) }
+            unsafe { state.copy(stream, from, to, shape, pageable, waits) }
         })
     }
 
@@ -117,8 +120,17 @@ impl State {
     }
 
     /// # Safety
-    /// Ordinary memory of the host at either end is the caller's to read or write until the call returns.
-    unsafe fn copy(&mut self, stream: u64, from: Block, to: Block, shape: [u64; 3], waits: bool) -> Outcome<()> {
+    /// Ordinary memory of the host at either end is the caller's to read or write until the call returns, or with
+    /// [`Pageable::Late`] until the copy is done.
+    unsafe fn copy(
+        &mut self,
+        stream: u64,
+        from: Block,
+        to: Block,
+        shape: [u64; 3],
+        pageable: Pageable,
+        waits: bool,
+    ) -> Outcome<()> {
         let found = self.stream(stream)?;
         let (device, recording) = (found.device, found.capture);
         if waits {
@@ -164,7 +176,8 @@ impl State {
         let is_whole = |block: &Block| block.offset(rows - 1, planes - 1) + bytes == bytes * rows * planes;
         let is_exact = is_whole(&from) && is_whole(&to);
         let work = |action| Task { work: Work { name, device, touches, action }, is_exact };
-        let enqueued = if source.is_none() {
+        let is_early = pageable == Pageable::AtOnce;
+        let enqueued = if source.is_none() && is_early {
             // SAFETY: the caller lets ordinary memory be read during the call.
             let taken = unsafe { taken(boxes) };
             self.enqueue(
@@ -191,7 +204,7 @@ impl State {
                 })),
             )?
         };
-        let Some(node) = enqueued.filter(|_| waits || target.is_none()) else { return Ok(()) };
+        let Some(node) = enqueued.filter(|_| waits || (target.is_none() && is_early)) else { return Ok(()) };
         self.force(&[node])?;
         self.working(device)
     }

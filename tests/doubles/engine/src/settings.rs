@@ -36,6 +36,15 @@ pub enum Peers {
     None,
 }
 
+/// When copies touch ordinary memory of the host, of which drivers promise only that they *may* be done at the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pageable {
+    /// At the call.
+    AtOnce,
+    /// When they run, as if it were pinned: who doesn't wait reads too early or writes too early.
+    Late,
+}
+
 /// A call that fails because a test wants it to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Injection {
@@ -89,6 +98,8 @@ pub struct Settings {
     pub memory_bytes: u64,
     /// `POLYHALO_DOUBLE_PEERS`: which devices can reach each other.
     pub peers: Peers,
+    /// `POLYHALO_DOUBLE_PAGEABLE`: when copies touch memory of the host that isn't pinned, `at-once` or `late`.
+    pub pageable: Pageable,
     /// `POLYHALO_DOUBLE_COUNT`: the file to whose end the numbers of calls are written when the program ends.
     pub count: Option<PathBuf>,
     /// `POLYHALO_DOUBLE_LOG`: the file to whose end misuse is written.
@@ -106,6 +117,7 @@ impl Default for Settings {
             driver: None,
             memory_bytes: 4 << 30,
             peers: Peers::All,
+            pageable: Pageable::AtOnce,
             count: None,
             log: None,
         }
@@ -150,6 +162,13 @@ impl Settings {
                 None | Some("all") => Peers::All,
                 Some("none") => Peers::None,
                 Some(other) => return Err(format!("POLYHALO_DOUBLE_PEERS: {other}: expected all or none")),
+            },
+            pageable: match get("PAGEABLE").as_deref() {
+                None | Some("at-once") => Pageable::AtOnce,
+                Some("late") => Pageable::Late,
+                Some(other) => {
+                    return Err(format!("POLYHALO_DOUBLE_PAGEABLE: {other}: expected at-once or late"));
+                }
             },
             count: get("COUNT").map(PathBuf::from),
             log: get("LOG").map(PathBuf::from),

@@ -434,13 +434,14 @@ impl Device for GpuDevice {
 
 impl Drop for GpuDevice {
     fn drop(&mut self) {
-        // Everything that others give back below is idle then; it is given back before the last hold on the card is.
+        // Nobody holds a lane after this, and each waits for its work when it goes: everything that others give back below is
+        // idle then. It is given back before the last hold on the card is.
+        *locked(&self.moments) = Moments::default();
         let lanes = std::mem::take(&mut *locked(&self.queues));
-        lanes.values().for_each(|lane| lane.quiesce());
+        drop(lanes);
         let recordings = std::mem::take(&mut *locked(&self.recordings));
         recordings.alive.values().for_each(|recording| recording.forget());
         locked(&self.beat).take();
-        *locked(&self.moments) = Moments::default();
         *locked(&self.buffers) = Buffers::default();
         locked(&self.kernels).clear();
     }

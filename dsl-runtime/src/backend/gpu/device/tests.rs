@@ -305,9 +305,54 @@ fn waits_reach_the_driver_unless_they_are_implied() {
     devices[0].signal(R).unwrap();
     devices[0].signal(R).unwrap();
     assert_eq!(fake.count("record"), queried + 1);
+    // Even where nothing else was enqueued before the wait since the last moment.
+    let far = devices[1].signal(Q).unwrap();
+    let recorded = fake.count("record");
+    devices[0].wait_for_peer(R, &*devices[1], far).unwrap();
+    devices[0].signal(R).unwrap();
+    assert_eq!(fake.count("record"), recorded + 1);
+    assert_eq!(fake.count("wait"), 3);
     devices[0].finish(Q).unwrap();
     devices[0].wait(R, event).unwrap();
-    assert_eq!(fake.count("wait"), 2, "it has happened");
+    assert_eq!(fake.count("wait"), 3, "it has happened");
+}
+
+#[test]
+fn the_host_waits_for_events_of_another_driver() {
+    let (near, far) = (Fake::new(), Fake::new());
+    let (here, there) = (devices(near, &[0]), devices(far, &[0]));
+    let buffer = there[0].alloc(&cube(1)).unwrap();
+    there[0].write(Q, Place { buffer, region: &Region::run(0, 8) }, &[0; 8]).unwrap();
+    let event = there[0].signal(Q).unwrap();
+    here[0].wait_for_peer(Q, &*there[0], event).unwrap();
+    assert_eq!((near.count("wait"), far.count("finish_event")), (0, 1));
+}
+
+#[test]
+fn nothing_uses_memory_of_the_caller_after_the_call() {
+    let fake = Fake::new();
+    let devices = devices(fake, &[0]);
+    let device = &*devices[0];
+    let layout = Layout::linear(ScalarType::F64, STAGED_BYTES / 8 + 1).unwrap();
+    let buffer = device.alloc(&layout).unwrap();
+    let mut waits = fake.count("finish_stream");
+    let mut check = |call: &dyn Fn(Place<'_>, &mut [u8]) -> Result<()>, bytes: usize, more: usize| {
+        let region = Region::run(0, bytes);
+        let called = call(Place { buffer, region: &region }, &mut vec![0; bytes]);
+        let before = std::mem::replace(&mut waits, fake.count("finish_stream"));
+        assert_eq!(waits - before, more, "{bytes} bytes");
+        called
+    };
+    let write = |to: Place<'_>, data: &mut [u8]| device.write(Q, to, data);
+    let read = |from: Place<'_>, data: &mut [u8]| device.read(Q, from, data);
+    check(&write, 8, 0).unwrap();
+    check(&write, STAGED_BYTES + 8, 1).unwrap();
+    check(&read, 8, 1).unwrap();
+    // A wait that fails is tried again, as the failure may have been the call's.
+    for call in [&write as &dyn Fn(Place<'_>, &mut [u8]) -> Result<()>, &read] {
+        fake.fail("finish_stream", 1, Kind::Other);
+        assert!(is_of(&check(call, STAGED_BYTES + 8, 2).unwrap_err(), "finish_stream"));
+    }
 }
 
 #[test]
@@ -371,9 +416,13 @@ fn what_is_recorded_is_kept_for_as_long_as_it_may_be_enqueued() {
     other.upload(R, &staging, 0, place(b)).unwrap();
     let joined = other.signal(R).unwrap();
     device.wait_for_peer(Q, other, joined).unwrap();
+    device.signal(Q).unwrap();
     let queries = fake.count("has_happened");
     let recording = device.recorded(Q).unwrap();
     assert_eq!(queries, 0);
+    // The moment after the recording isn't part of it.
+    let after = device.signal(Q).unwrap();
+    device.synchronize(after).unwrap();
     drop(staging);
     for _ in 0..3 {
         device.replay(Q, recording).unwrap();

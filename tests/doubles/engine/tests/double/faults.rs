@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use polyhalo_double_engine::{Kind, Order, Settings, without_symbols};
+use polyhalo_double_engine::{Kind, Order, Pageable, Settings, without_symbols};
 
 use crate::bench::{ORDERS, kind, machine, map, numbers, with, zeroes};
 
@@ -32,15 +32,23 @@ fn a_double_is_made_by_variables() {
         ("DRIVER", "12.4"),
         ("MEMORY", "1000"),
         ("PEERS", "none"),
+        ("PAGEABLE", "late"),
         ("COUNT", "/c"),
     ]);
     let found = found.unwrap();
     assert_eq!((found.devices, found.order, found.driver), (4, Order::Random(7), Some((12, 4))));
     assert_eq!((found.fail.len(), found.fail[1].nth, found.fail[1].onwards), (2, 9, true));
     assert_eq!((found.memory_bytes, found.architecture), (1000, Some("9.0".into())));
+    assert_eq!(found.pageable, Pageable::Late);
     assert_eq!(settings(&[]).unwrap().devices, 2);
-    for (name, value) in [("DEVICES", "x"), ("ORDER", "slow"), ("FAIL", "a:b:c"), ("DRIVER", "new"), ("PEERS", "some")]
-    {
+    for (name, value) in [
+        ("DEVICES", "x"),
+        ("ORDER", "slow"),
+        ("FAIL", "a:b:c"),
+        ("DRIVER", "new"),
+        ("PEERS", "some"),
+        ("PAGEABLE", "soon"),
+    ] {
         let error = settings(&[(name, value)]).unwrap_err();
         assert!(error.contains(&format!("POLYHALO_DOUBLE_{name}")) && error.contains(value), "{error}");
     }

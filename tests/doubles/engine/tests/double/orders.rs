@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use polyhalo_double_engine::{Block, Kind, Machine, Order, Side};
+use polyhalo_double_engine::{Block, Kind, Machine, Order, Pageable, Settings, Side};
 
-use crate::bench::{ORDERS, copy, kind, machine, map, numbers, zeroes};
+use crate::bench::{ORDERS, copy, kind, machine, map, numbers, with, zeroes};
 
 /// One device computes and another one reads; `waits` is whether it waits for that.
 fn handed_over(machine: &Machine, waits: bool) -> Vec<u64> {
@@ -226,4 +226,25 @@ fn a_double_refuses_copies_that_race() {
     };
     program(Order::Lazy, true).unwrap();
     assert_eq!(kind(program(Order::Lazy, false)), Kind::InvalidValue);
+}
+
+#[test]
+fn a_double_touches_ordinary_memory_at_the_call_or_as_late_as_it_may() {
+    let check = |pageable: Pageable, sent: u64, received: u64| {
+        let machine = with(Settings { order: Order::Lazy, pageable, ..Settings::default() });
+        let (start, stream) = (zeroes(&machine, 0, 1), machine.stream(0, false).unwrap());
+        let (mut source, mut target) = (5_u64, 1_u64);
+        let [from, to] = [&raw mut source, &raw mut target];
+        copy(&machine, stream, from as u64, start, 1).unwrap();
+        // SAFETY: this thread alone uses both numbers, and the machine only within its calls.
+        unsafe { from.write_volatile(8) };
+        copy(&machine, stream, start, to as u64, 1).unwrap();
+        // SAFETY: as above.
+        assert_eq!(unsafe { to.read_volatile() }, received, "{pageable:?}");
+        machine.finish_stream(stream).unwrap();
+        // SAFETY: as above.
+        assert_eq!(unsafe { to.read_volatile() }, sent, "{pageable:?}");
+    };
+    check(Pageable::AtOnce, 5, 5);
+    check(Pageable::Late, 8, 1);
 }
