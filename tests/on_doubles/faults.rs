@@ -32,7 +32,7 @@ const SETTINGS: [Setting; 4] = [
         arguments: &["--steps", "3", "--exchange", "threaded"],
         variables: &[("POLYHALO_DOUBLE_PEERS", "none")],
     },
-    Setting { devices: 1, order: "lazy", arguments: &["--steps", "60"], variables: &[] },
+    Setting { devices: 1, order: "lazy", arguments: &["--steps", "130"], variables: &[] },
     Setting {
         devices: 2,
         order: "eager",

@@ -179,14 +179,18 @@ fn recorded_steps_shares_and_mixed_devices_have_the_references_bits_on_both_doub
         let name = vendor.name();
         let sets = ["1", "2", "1x4", "2x2", "0,0,1"].map(|part| format!("{name}:{part}"));
         let mixed = [format!("host:1+{name}:2"), format!("{name}:1+host:1+{name}:1x2")];
-        for order in ["eager", "lazy", "random:11", "random:12"] {
+        for order in ["eager", "lazy", "random:11"] {
             for devices in sets.iter().chain(&mixed) {
-                for exchange in ["peer-to-peer", "neighbour", "streamed"] {
+                for (exchange, steps) in [("peer-to-peer", "12"), ("neighbour", "130")] {
                     let double = Double::new(vendor, 2, order);
-                    let arguments = ["--n", "19,11,14", "--steps", "45", "--devices", devices, "--exchange", exchange];
+                    let arguments = ["--n", "13,9,11", "--steps", steps, "--devices", devices, "--exchange", exchange];
                     let said = double.out(example("heat", &[&arguments[..], &["--verify", "--json"]].concat()));
                     let run: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
                     assert!(run["bits_equal"] == true, "{devices} with {exchange} on {double:?}: {run}");
+                    // Where the host meets all devices in each step, or devices wait for the host, nothing is recorded.
+                    let is_recorded = exchange == "neighbour" && !devices.contains("host");
+                    let recorded = run["recorded_steps"].as_u64();
+                    assert_eq!(recorded.is_some_and(|steps| steps > 0), is_recorded, "{devices} on {double:?}: {run}");
                 }
             }
         }
