@@ -57,6 +57,24 @@ fn a_missing_library_and_one_that_is_no_driver_are_reasons_in_place_of_a_double(
 }
 
 #[test]
+fn doubles_are_found_where_the_loader_finds_drivers() {
+    for vendor in there() {
+        let name = match vendor {
+            Vendor::Cuda => "libcuda.so.1",
+            Vendor::Hip => "libamdhip64.so.6",
+        };
+        let folder = file("on_doubles", &format!("loader-{}", vendor.name()));
+        fs::create_dir_all(&folder).unwrap();
+        let link = folder.join(name);
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink(vendor.library(), &link).unwrap();
+        let variable = format!("POLYHALO_{}", vendor.name().to_uppercase());
+        let double = Double::new(vendor, 2, "lazy").with(&variable, "").with("LD_LIBRARY_PATH", folder.display());
+        heat(&double, &format!("{}:2", vendor.name()), &["--exchange", "neighbour"]);
+    }
+}
+
+#[test]
 fn an_entry_point_that_the_double_lacks_is_done_without_or_named() {
     for vendor in there() {
         let (core, optional): (&str, &[&str]) = match vendor {
