@@ -232,6 +232,24 @@ impl Region {
         self.offset.saturating_add(planes).saturating_add(rows).saturating_add(self.row_bytes)
     }
 
+    /// The same box with pitches that make sense even along axes with a single row or plane, where they mean nothing, and all
+    /// numbers 0 if it is empty; `None` if rows or planes overlap or it leaves a buffer of so many bytes.
+    pub(crate) fn within(&self, buffer_bytes: usize) -> Option<Self> {
+        let Self { offset, row_bytes, rows, planes, .. } = *self;
+        if row_bytes == 0 || rows == 0 || planes == 0 {
+            return Some(Self { offset: 0, row_bytes: 0, rows: 0, planes: 0, row_pitch: 0, plane_pitch: 0 });
+        }
+        let row_pitch = if rows > 1 { self.row_pitch } else { row_bytes };
+        let plane_pitch = if planes > 1 { self.plane_pitch } else { row_pitch.checked_mul(rows)? };
+        let row_pitch = if rows == 1 && planes > 1 { plane_pitch } else { row_pitch };
+        let last_row = (planes - 1).checked_mul(plane_pitch)?.checked_add((rows - 1).checked_mul(row_pitch)?)?;
+        let end = offset.checked_add(last_row)?.checked_add(row_bytes)?;
+        let is_apart = row_pitch >= row_bytes
+            && plane_pitch >= row_pitch.checked_mul(rows)?
+            && plane_pitch.is_multiple_of(row_pitch);
+        (is_apart && end <= buffer_bytes).then_some(Self { row_pitch, plane_pitch, ..*self })
+    }
+
     /// The start of each row, planes one after the other.
     pub fn row_starts(self) -> impl Iterator<Item = usize> {
         (0..self.planes).flat_map(move |plane| {

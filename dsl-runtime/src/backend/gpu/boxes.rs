@@ -23,6 +23,14 @@ pub(super) fn reduced(mut from: End, mut to: End, shape: [usize; 3]) -> (End, En
     (from, to, [bytes, rows, planes])
 }
 
+/// Bytes from one row to the next at most, for copies of rows.
+pub(super) const MAX_PITCH: usize = i32::MAX as usize;
+
+/// Whether one call can describe planes: whole rows lie between them.
+pub(super) fn describes_planes(end: &End) -> bool {
+    end.row_pitch <= MAX_PITCH && end.row_pitch > 0 && end.plane_pitch.is_multiple_of(end.row_pitch)
+}
+
 fn both(from: &End, to: &End, holds: impl Fn(&End) -> bool) -> bool {
     holds(from) && holds(to)
 }

@@ -285,19 +285,8 @@ impl OpenClDevice {
 
 /// The box in the form that OpenCL wants, with its shape (bytes, rows, planes); `None` if it doesn't fit the buffer.
 fn rect(region: &Region, buffer_bytes: usize) -> Option<(Rect, [usize; 3])> {
-    let Region { offset, row_bytes, rows, planes, .. } = *region;
-    if row_bytes == 0 || rows == 0 || planes == 0 {
-        return Some((Rect { offset: 0, row_pitch: 0, plane_pitch: 0 }, [0; 3]));
-    }
-    // OpenCL wants sensible pitches even along axes with a single row or plane, where they mean nothing.
-    let row_pitch = if rows > 1 { region.row_pitch } else { row_bytes };
-    let plane_pitch = if planes > 1 { region.plane_pitch } else { row_pitch.checked_mul(rows)? };
-    let row_pitch = if rows == 1 && planes > 1 { plane_pitch } else { row_pitch };
-    let last_row = (planes - 1).checked_mul(plane_pitch)?.checked_add((rows - 1).checked_mul(row_pitch)?)?;
-    let end = offset.checked_add(last_row)?.checked_add(row_bytes)?;
-    let is_apart =
-        row_pitch >= row_bytes && plane_pitch >= row_pitch.checked_mul(rows)? && plane_pitch.is_multiple_of(row_pitch);
-    (is_apart && end <= buffer_bytes).then_some((Rect { offset, row_pitch, plane_pitch }, [row_bytes, rows, planes]))
+    let Region { offset, row_bytes, rows, planes, row_pitch, plane_pitch } = region.within(buffer_bytes)?;
+    Some((Rect { offset, row_pitch, plane_pitch }, [row_bytes, rows, planes]))
 }
 
 fn driver(facts: &Facts, failure: Failure) -> Error {

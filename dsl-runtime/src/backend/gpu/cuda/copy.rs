@@ -7,13 +7,10 @@ use cudarc::driver::sys::{
     CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUcontext, CUdeviceptr, CUmemorytype, CUstream,
 };
 
-use super::super::boxes;
+use super::super::boxes::{self, MAX_PITCH, describes_planes};
 use super::super::driver::{Called, End, Kind, Side};
 use super::super::library::unasked;
 use super::{Cuda, call};
-
-/// Bytes from one row to the next at most, for copies of rows.
-const MAX_PITCH: usize = i32::MAX as usize;
 
 /// An end in the driver's words.
 struct Described {
@@ -38,11 +35,6 @@ impl Described {
             height: end.plane_pitch.checked_div(end.row_pitch).unwrap_or(0),
         }
     }
-}
-
-/// Whether one call can describe planes: whole rows lie between them.
-fn describes_planes(end: &End) -> bool {
-    end.row_pitch <= MAX_PITCH && end.row_pitch > 0 && end.plane_pitch.is_multiple_of(end.row_pitch)
 }
 
 impl Cuda {

@@ -17,20 +17,8 @@ pub(super) struct Rect {
 impl Rect {
     /// The box of a region; `None` if it doesn't fit so many bytes.
     pub(super) fn new(region: &Region, bytes: usize) -> Option<Self> {
-        let Region { offset, row_bytes, rows, planes, .. } = *region;
-        if row_bytes == 0 || rows == 0 || planes == 0 {
-            return Some(Self { offset: 0, row_pitch: 0, plane_pitch: 0, shape: [0; 3] });
-        }
-        let row_pitch = if rows > 1 { region.row_pitch } else { row_bytes };
-        let plane_pitch = if planes > 1 { region.plane_pitch } else { row_pitch.checked_mul(rows)? };
-        let row_pitch = if rows == 1 && planes > 1 { plane_pitch } else { row_pitch };
-        let last_row = (planes - 1).checked_mul(plane_pitch)?.checked_add((rows - 1).checked_mul(row_pitch)?)?;
-        let end = offset.checked_add(last_row)?.checked_add(row_bytes)?;
-        let is_apart = row_pitch >= row_bytes
-            && plane_pitch >= row_pitch.checked_mul(rows)?
-            && plane_pitch.is_multiple_of(row_pitch);
-        let shape = [row_bytes, rows, planes];
-        (is_apart && end <= bytes).then_some(Self { offset, row_pitch, plane_pitch, shape })
+        let Region { offset, row_bytes, rows, planes, row_pitch, plane_pitch } = region.within(bytes)?;
+        Some(Self { offset, row_pitch, plane_pitch, shape: [row_bytes, rows, planes] })
     }
 
     /// Rows that follow one another without gaps.

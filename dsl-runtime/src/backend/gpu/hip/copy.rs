@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use super::super::boxes;
+use super::super::boxes::{self, MAX_PITCH, describes_planes};
 use super::super::driver::{Called, End, Kind, Side};
 use super::super::library::unasked;
 use super::{Hip, call};
@@ -61,14 +61,6 @@ pub(super) struct PeerPlanes {
     to: Pitched,
     to_device: c_int,
     extent: Extent,
-}
-
-/// Bytes from one row to the next at most, for copies of rows.
-const MAX_PITCH: usize = i32::MAX as usize;
-
-/// Whether one call can describe planes: whole rows lie between them.
-fn describes_planes(end: &End) -> bool {
-    end.row_pitch <= MAX_PITCH && end.row_pitch > 0 && end.plane_pitch.is_multiple_of(end.row_pitch)
 }
 
 fn start(end: End) -> *mut c_void {
