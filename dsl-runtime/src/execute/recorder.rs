@@ -12,9 +12,9 @@ use std::sync::{Mutex, PoisonError};
 use super::action::Failure;
 use super::lanes::{Batch, Ended};
 use super::rotation::Rotation;
-use super::script::{Queue, Script, Then};
+use super::script::{Queue, Script, Then, Wait};
 use super::{Common, Issue, Program};
-use crate::backend::{BufferId, Device, RecordingId};
+use crate::backend::{BufferId, Device, EventId, RecordingId};
 use crate::plan::{Action, Operand, Plan, Slot};
 
 /// A recording has at least so many operations, where it may have more runs.
@@ -53,7 +53,7 @@ impl Recorder {
             return None;
         }
         let script = Script::new(&plan.ops, Issue::InOrder, awaits);
-        let blocks = |wait: &super::script::Wait| matches!(wait.then, Then::Block { .. });
+        let blocks = |wait: &Wait| matches!(wait.then, Then::Block { .. });
         if script.lanes.iter().flatten().any(|entry| entry.waits.iter().any(blocks)) {
             return None;
         }
@@ -87,6 +87,7 @@ impl Recorder {
         let mut done = 0;
         let plain =
             |done: u64, runs: u64| Batch::new(program, &program.each, &program.plan.ops, common, done, runs).issue();
+        let finish = |run: u64| program.finish(common, common.step(&program.plan, run)).map_err(Ended::Failed);
         if runs >= 3 * self.runs && !self.refused.load(Ordering::Relaxed) {
             let key = self.key(common);
             let mut recording = self.kept(&key);
@@ -94,52 +95,35 @@ impl Recorder {
                 // The first runs may compile and measure, which can't be recorded.
                 plain(0, self.runs)?;
                 done = self.runs;
+            }
+            // Recordings are in order with what is in their origin only.
+            finish(done.saturating_sub(1))?;
+            if recording.is_none() {
                 recording = self.record(program, common)?;
                 if let Some(recording) = recording {
                     self.keep(key, recording, common);
                 }
             }
             if let Some(recording) = recording {
-                self.finish(program, common, done)?;
+                let (device, queue) = self.queues[0];
                 while runs - done >= self.runs {
-                    let (device, queue) = self.queues[0];
                     let replayed = common.devices[device].replay(queue, recording);
-                    replayed.map_err(|error| self.failed(program, common, (device, "replay"), error, done))?;
+                    let failed = Failure::of(device, "replay");
+                    let step = common.step(&program.plan, done);
+                    replayed.map_err(|error| Ended::Failed(failed(error).in_step(common.devices, step)))?;
                     done += self.runs;
                     self.replayed.fetch_add(self.runs, Ordering::Relaxed);
                 }
-                self.finish(program, common, done - 1)?;
+                finish(done - 1)?;
             }
         }
         if done < runs { plain(done, runs - done).map(|_| ()) } else { Ok(()) }
     }
 
-    /// Waits for all queues, before and after recordings: they are in order with what is in their origin only.
-    fn finish(&self, program: &Program, common: &Common<'_>, run: u64) -> Result<(), Ended> {
-        for &(device, queue) in &self.queues {
-            let finished = common.devices[device].finish(queue);
-            finished.map_err(|error| self.failed(program, common, (device, "finish"), error, run))?;
-        }
-        Ok(())
-    }
-
-    fn failed(
-        &self,
-        program: &Program,
-        common: &Common<'_>,
-        (device, call): (usize, &'static str),
-        error: crate::error::Error,
-        run: u64,
-    ) -> Ended {
-        let step = common.step(&program.plan, run);
-        Ended::Failed(Failure::of(device, call)(error).in_step(common.devices, step))
-    }
-
-    /// A recording, unless a device can't or won't: runs are then issued one by one.
+    /// A recording, unless a device can't or won't: runs are then issued one by one. All queues are finished.
     fn record(&self, program: &Program, common: &Common<'_>) -> Result<Option<RecordingId>, Ended> {
         let (origin, queue) = self.queues[0];
         let device = &common.devices[origin];
-        self.finish(program, common, self.runs - 1)?;
         let begun = device.record(queue).unwrap_or(false);
         let issued = begun.then(|| self.issue_recorded(program, common));
         let recorded = begun.then(|| device.recorded(queue));
@@ -155,29 +139,20 @@ impl Recorder {
     }
 
     fn issue_recorded(&self, program: &Program, common: &Common<'_>) -> Result<(), Ended> {
-        let failed = |error| Ended::Failed(error);
-        let (origin, queue) = self.queues[0];
-        let device = &common.devices[origin];
-        let start = device.signal(queue).map_err(failed)?;
-        for &(other, beside) in &self.queues[1..] {
-            let waits = if other == origin {
-                device.wait(beside, start)
+        let devices = common.devices;
+        let signal = |(device, queue): Queue| Ok((device, devices[device].signal(queue)?));
+        let wait = |(device, queue): Queue, (other, event): (usize, EventId)| {
+            if device == other {
+                devices[device].wait(queue, event)
             } else {
-                common.devices[other].wait_for_peer(beside, &**device, start)
-            };
-            waits.map_err(failed)?;
-        }
+                devices[device].wait_for_peer(queue, &*devices[other], event)
+            }
+        };
+        let (origin, others) = (self.queues[0], &self.queues[1..]);
+        let start = signal(origin).map_err(Ended::Failed)?;
+        others.iter().try_for_each(|&other| wait(other, start)).map_err(Ended::Failed)?;
         Batch::new(program, &self.script, &program.plan.ops, common, 0, self.runs).issue()?;
-        for &(other, beside) in &self.queues[1..] {
-            let end = common.devices[other].signal(beside).map_err(failed)?;
-            let waits = if other == origin {
-                device.wait(queue, end)
-            } else {
-                device.wait_for_peer(queue, &*common.devices[other], end)
-            };
-            waits.map_err(failed)?;
-        }
-        Ok(())
+        others.iter().try_for_each(|&other| wait(origin, signal(other)?)).map_err(Ended::Failed)
     }
 
     fn key(&self, common: &Common<'_>) -> Key {

@@ -7,10 +7,25 @@ mod places;
 mod recordings;
 mod traces;
 
-use crate::backend::{Device, QueueId};
+use crate::backend::{BufferId, Device, QueueId};
 use crate::error::Result;
 use crate::execute::{Memory, Program, World};
-use crate::plan::{Across, Action, Lane, Op, OpId};
+use crate::plan::{Across, Action, FieldId, Lane, Op, OpId, Role, Slot};
+use crate::testing::row;
+
+/// The slots of the first field.
+const CURRENT: Slot = Slot { field: FieldId(0), role: Role::Current };
+const SPARE: Slot = Slot { field: FieldId(0), role: Role::Spare };
+
+/// A field with buffers 1 and 2 on each device, which are notebooks.
+fn data(devices: usize) -> Data {
+    let field = Memory {
+        layouts: vec![row(8); devices],
+        current: vec![BufferId(1); devices],
+        spare: vec![BufferId(2); devices],
+    };
+    Data { fields: vec![field], ..Data::default() }
+}
 
 /// What a program changes.
 #[derive(Default)]

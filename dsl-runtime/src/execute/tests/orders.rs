@@ -1,27 +1,14 @@
 //! What devices are told in which order.
 
-use super::{Data, op};
+use super::{CURRENT, Data, SPARE, data, op};
 use crate::backend::BufferId;
 use crate::error::Error;
-use crate::execute::{Issue, Memory, Program};
+use crate::execute::{Issue, Program};
 use crate::geometry::Box3;
-use crate::plan::{Action, FieldId, Op, Operand, Plan, Purpose, ScalarId, Slot};
+use crate::plan::{Action, Op, Operand, Plan, Purpose, ScalarId, Slot};
 use crate::scalar::Function;
 use crate::testing::{HEAT, notebooks, row};
 use std::sync::Arc;
-
-const CURRENT: Slot = Slot { field: FieldId(0), role: crate::plan::Role::Current };
-const SPARE: Slot = Slot { field: FieldId(0), role: crate::plan::Role::Spare };
-
-/// A field with buffers 1 and 2 on each device.
-fn data(devices: usize) -> Data {
-    let field = Memory {
-        layouts: vec![row(8); devices],
-        current: vec![BufferId(1); devices],
-        spare: vec![BufferId(2); devices],
-    };
-    Data { fields: vec![field], ..Data::default() }
-}
 
 fn copy(from: Slot, to: Slot, device: usize, queue: u32) -> Op {
     op(Action::Copy { from, to, part: row(8).cells }, device, queue)

@@ -1,21 +1,13 @@
 //! What devices are told when they record runs.
 
-use super::{Data, op};
-use crate::backend::BufferId;
-use crate::execute::{Issue, Memory, Program};
-use crate::plan::{Action, FieldId, Op, Operand, Plan, Purpose, ScalarId, Slot};
+use super::{CURRENT, Data, SPARE, data, op};
+use crate::execute::{Issue, Program};
+use crate::plan::{Action, Op, Operand, Plan, Purpose, ScalarId};
 use crate::testing::{HEAT, notebooks, row};
 
-const CURRENT: Slot = Slot { field: FieldId(0), role: crate::plan::Role::Current };
-const SPARE: Slot = Slot { field: FieldId(0), role: crate::plan::Role::Spare };
-
-fn data(devices: usize) -> Data {
-    let field = Memory {
-        layouts: vec![row(8); devices],
-        current: vec![BufferId(1); devices],
-        spare: vec![BufferId(2); devices],
-    };
-    Data { fields: vec![field], scalars: vec![3], ..Data::default() }
+/// Fields and a scalar.
+fn with_scalar(devices: usize) -> Data {
+    Data { scalars: vec![3], ..data(devices) }
 }
 
 fn copy(device: usize, queue: u32) -> Op {
@@ -91,7 +83,7 @@ fn count(told: &[String], what: &str) -> usize {
 #[test]
 fn a_recording_does_what_runs_one_by_one_do_with_the_same_buffers() {
     for runs in [1, 23, 24, 25, 31, 32, 100] {
-        let (mut plain, mut recorded) = (data(2), data(2));
+        let (mut plain, mut recorded) = (with_scalar(2), with_scalar(2));
         let (devices, notes) = notebooks(2);
         let program = Program::new(plan(), Vec::new(), &devices, vec![[0; 3]; 2], Issue::Lanes).unwrap();
         let mut recording = Vec::new();
@@ -113,7 +105,7 @@ fn a_recording_does_what_runs_one_by_one_do_with_the_same_buffers() {
 
 #[test]
 fn a_recording_starts_after_everything_and_ends_before_everything_else() {
-    let told = told(plan(), &mut data(2), &[33]).remove(0);
+    let told = told(plan(), &mut with_scalar(2), &[33]).remove(0);
     let at = |what: &str| told.iter().position(|note| note == what).unwrap();
     let (start, end) = (at("0 record on 0"), at("0 recorded on 0"));
     assert_eq!(told[start - 3..start], ["0 finish 0", "0 finish 1", "1 finish 0"]);
@@ -130,7 +122,7 @@ fn a_recording_starts_after_everything_and_ends_before_everything_else() {
 
 #[test]
 fn another_value_of_a_scalar_is_recorded_anew() {
-    let mut data = data(1);
+    let mut data = with_scalar(1);
     let plan = || Plan { ops: vec![launch(0), copy(0, 0).after([0])], kernels: vec![&HEAT], ..Plan::default() };
     let (devices, notes) = notebooks(1);
     let program = Program::new(plan(), Vec::new(), &devices, vec![[0; 3]], Issue::Lanes).unwrap().recorded(&devices);
@@ -147,16 +139,16 @@ fn another_value_of_a_scalar_is_recorded_anew() {
 fn what_the_host_does_in_a_step_is_not_recorded_nor_what_a_device_refuses() {
     let record = op(Action::Record { from: ScalarId(0), record: 0 }, 0, 0).after([0]);
     let with_host = Plan { ops: vec![copy(0, 0), record], ..Plan::default() };
-    let mut data_with_record = Data { records: vec![Vec::new()], ..data(1) };
+    let mut data_with_record = Data { records: vec![Vec::new()], ..with_scalar(1) };
     assert_eq!(count(&told(with_host, &mut data_with_record, &[100])[0], "record on"), 0);
     // The third notebook shares nothing with the first ones.
     let apart = Plan { ops: vec![copy(0, 0), copy(2, 0)], ..Plan::default() };
-    let told_apart = told(apart, &mut data(3), &[100]).remove(0);
+    let told_apart = told(apart, &mut with_scalar(3), &[100]).remove(0);
     assert_eq!((count(&told_apart, "record on"), count(&told_apart, "copy")), (0, 200));
     let (devices, notes) = notebooks(3);
     let refuses = Plan { ops: vec![copy(2, 0)], ..Plan::default() };
     let program = Program::new(refuses, Vec::new(), &devices, vec![[0; 3]; 3], Issue::Lanes).unwrap();
     let program = program.recorded(&devices);
-    data(3).run(&devices, &program, 200).unwrap();
+    with_scalar(3).run(&devices, &program, 200).unwrap();
     assert_eq!(count(&notes.taken(), "copy"), 200);
 }
