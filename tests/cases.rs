@@ -1,6 +1,7 @@
 //! The ten cases of `../shared/cases` on every device of this machine: compared element by element with their Python
 //! references, and bit by bit with each other.
 
+#[allow(dead_code, reason = "the other tests of programs use more of it")]
 mod process;
 
 use std::fs;

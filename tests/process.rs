@@ -6,6 +6,19 @@ use std::process::{Command, Output};
 use polyhalo::Exchange;
 use polyhalo_codegen::offline::require;
 
+/// All examples, and whether they call functions whose last bits are the vendor's.
+pub(crate) const EXAMPLES: [(&str, bool); 9] = [
+    ("heat", false),
+    ("wave", false),
+    ("elastic", false),
+    ("gray_scott", false),
+    ("burgers", false),
+    ("himeno", false),
+    ("perona_malik", true),
+    ("automaton", false),
+    ("poisson", false),
+];
+
 /// An example, to be run.
 pub(crate) fn example(name: &str, arguments: &[&str]) -> Command {
     let mut command = program(&format!("examples/{name}"));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use polyhalo_codegen::offline::require;
-use process::{example, fails, out, run, several_with_opencl, strategies, text};
+use process::{EXAMPLES, example, fails, out, run, several_with_opencl, strategies, text};
 use serde_json::Value;
 
 fn heat(arguments: &[&str]) -> Output {
@@ -104,19 +104,6 @@ fn heat_does_nothing_in_no_steps() {
     let run = json("heat", &["--n", "8", "--steps", "0", "--devices", "host"]);
     assert_eq!((&run["points"], &run["points_per_second"]), (&Value::from(0), &Value::from(0.0)));
 }
-
-/// All examples, and whether they call functions whose last bits are the vendor's.
-const EXAMPLES: [(&str, bool); 9] = [
-    ("heat", false),
-    ("wave", false),
-    ("elastic", false),
-    ("gray_scott", false),
-    ("burgers", false),
-    ("himeno", false),
-    ("perona_malik", true),
-    ("automaton", false),
-    ("poisson", false),
-];
 
 /// An example on a small grid against the reference; its number in the list.
 fn verify_example(number: usize, devices: &str, exchange: &str) {

@@ -7,20 +7,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use crate::double::{Double, Vendor};
-use crate::process::{example, file, out, run, strategies};
-
-/// All examples, and whether they call functions whose last bits are the vendor's.
-const EXAMPLES: [(&str, bool); 9] = [
-    ("heat", false),
-    ("wave", false),
-    ("elastic", false),
-    ("gray_scott", false),
-    ("burgers", false),
-    ("himeno", false),
-    ("perona_malik", true),
-    ("automaton", false),
-    ("poisson", false),
-];
+use crate::process::{EXAMPLES, example, file, out, run, strategies};
 
 /// The case that calls such functions.
 const TRANSCENDENTAL: &str = "perona_malik";

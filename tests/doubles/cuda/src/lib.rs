@@ -16,12 +16,12 @@ mod memory;
 mod streams;
 
 use std::ffi::{CStr, c_char};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
-use polyhalo_double_engine::{Machine, Settings, Vendor};
+use polyhalo_double_engine::{Machine, Settings, Variables, Vendor};
 
-/// Settings that replace the environment's.
-static GIVEN: Mutex<Option<String>> = Mutex::new(None);
+/// What the double is steered by.
+static VARIABLES: Variables = Variables::of_process();
 
 /// Replaces the variables of the environment by lines such as `POLYHALO_DOUBLE_DEVICES=4`. Only before the first call of
 /// another entry point.
@@ -32,15 +32,7 @@ static GIVEN: Mutex<Option<String>> = Mutex::new(None);
 unsafe extern "C" fn polyhalo_double_settings(text: *const c_char) {
     // SAFETY: the caller's promise.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
-    *GIVEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
-}
-
-/// The value of a variable.
-fn variable(name: &str) -> Option<String> {
-    let given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(given) = given.as_ref() else { return std::env::var(name).ok() };
-    let value = given.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='));
-    value.map(str::to_owned)
+    VARIABLES.replace(text);
 }
 
 /// How the devices are, beside what the engine knows.
@@ -72,7 +64,7 @@ fn double() -> Result<&'static Double, &'static str> {
 }
 
 fn made() -> Result<Double, String> {
-    let settings = Settings::from_variables(variable)?;
+    let settings = Settings::from_variables(|name| VARIABLES.get(name))?;
     let text = settings.architecture.as_deref().unwrap_or("9.0");
     let parts = text.split_once('.').and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
     let capability =

@@ -23,7 +23,7 @@ pub use copies::{Block, Side};
 pub use fault::{Failure, Kind, Outcome};
 pub use memory::{Extent, Owner, Place, View};
 pub use schedule::{Action, Touch, Work};
-pub use settings::{Injection, Order, Pageable, Peers, Settings};
+pub use settings::{Injection, Order, Pageable, Peers, Settings, Variables};
 pub use symbols::without_symbols;
 
 /// What the engine must know of the vendor.

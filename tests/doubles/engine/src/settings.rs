@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
 
 /// When enqueued work runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,30 @@ pub enum Pageable {
     AtOnce,
     /// When they run, as if it were pinned: who doesn't wait reads too early or writes too early.
     Late,
+}
+
+/// The variables of the process, or those that a program gave in their place.
+#[derive(Debug, Default)]
+pub struct Variables(Mutex<Option<String>>);
+
+impl Variables {
+    /// Those of the process.
+    pub const fn of_process() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    /// Others in their place: lines such as `POLYHALO_DOUBLE_DEVICES=4`.
+    pub fn replace(&self, lines: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(lines);
+    }
+
+    /// The value of a variable.
+    pub fn get(&self, name: &str) -> Option<String> {
+        let given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(given) = given.as_ref() else { return std::env::var(name).ok() };
+        let value = given.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='));
+        value.map(str::to_owned)
+    }
 }
 
 /// A call that fails because a test wants it to.

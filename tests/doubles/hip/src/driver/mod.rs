@@ -17,9 +17,9 @@ mod streams;
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
-use polyhalo_double_engine::{Failure, Kind, Machine, Outcome, Settings, Vendor};
+use polyhalo_double_engine::{Failure, Kind, Machine, Outcome, Settings, Variables, Vendor};
 
 use codes::{NO_DEVICE, STICKY, SUCCESS, code};
 
@@ -29,8 +29,8 @@ const ARCHITECTURE: &str = "gfx90c:xnack-";
 /// The version that the driver claims.
 const VERSION: (u32, u32) = (6, 3);
 
-/// Settings that replace the environment's.
-static GIVEN: Mutex<Option<String>> = Mutex::new(None);
+/// What the double is steered by.
+static VARIABLES: Variables = Variables::of_process();
 
 /// Replaces the variables of the environment by lines such as `POLYHALO_DOUBLE_DEVICES=4`. Only before the first call of
 /// another entry point.
@@ -41,22 +41,14 @@ static GIVEN: Mutex<Option<String>> = Mutex::new(None);
 unsafe extern "C" fn polyhalo_double_settings(text: *const c_char) {
     // SAFETY: the caller's promise.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
-    *GIVEN.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
-}
-
-/// The value of a variable.
-fn variable(name: &str) -> Option<String> {
-    let given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(given) = given.as_ref() else { return std::env::var(name).ok() };
-    let value = given.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='));
-    value.map(str::to_owned)
+    VARIABLES.replace(text);
 }
 
 /// The devices.
 fn machine() -> &'static Machine {
     static MACHINE: OnceLock<&'static Machine> = OnceLock::new();
     MACHINE.get_or_init(|| {
-        let settings = Settings::from_variables(variable).unwrap_or_else(|wrong| {
+        let settings = Settings::from_variables(|name| VARIABLES.get(name)).unwrap_or_else(|wrong| {
             // A test that asks for something else than it means must not pass.
             eprintln!("HIP double: {wrong}");
             std::process::abort();

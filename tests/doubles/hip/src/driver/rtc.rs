@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{architecture, machine, variable};
+use super::{VARIABLES, architecture, machine};
 use crate::executor;
 
 const SUCCESS: i32 = 0;
@@ -146,7 +146,7 @@ unsafe extern "C" fn hiprtcCompileProgram(handle: *mut c_void, count: c_int, opt
 }
 
 fn compile(handle: *mut c_void, options: &[String]) -> Result<(), i32> {
-    match variable("POLYHALO_DOUBLE_HIPRTC").as_deref() {
+    match VARIABLES.get("POLYHALO_DOUBLE_HIPRTC").as_deref() {
         None | Some("") => {}
         Some("abort") => std::process::abort(),
         Some("hang") => loop {
