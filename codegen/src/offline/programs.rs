@@ -4,6 +4,7 @@
 //! it says to do without the tool; empty is the same as unset; a bare name is looked up along the `PATH`.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,11 @@ pub type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 /// The variables of this process.
 pub fn process_environment(variable: &str) -> Option<OsString> {
     std::env::var_os(variable)
+}
+
+/// Why a library can't be loaded, in the loader's words: the error's own text only says that loading failed.
+pub fn loader_reason(error: libloading::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// What a `POLYHALO_<TOOL>` variable says.

@@ -1,12 +1,12 @@
 //! The NVRTC library itself: loading it, its entry points, and one program in its hands.
 
-use std::error::Error;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::ptr;
 
 use super::super::processes;
+use super::super::programs::loader_reason;
 
 /// The answer that means a mistake in the source. Every other one means that this library can't tell.
 pub(super) const COMPILATION: c_int = 6;
@@ -39,7 +39,7 @@ impl Library {
     pub(super) fn load(path: &Path) -> Result<Library, String> {
         // SAFETY: loading runs the library's initialisers; NVRTC's have no demands on the program. A file that is no
         // library is refused by the loader.
-        let library = unsafe { libloading::Library::new(path) }.map_err(reason)?;
+        let library = unsafe { libloading::Library::new(path) }.map_err(loader_reason)?;
         // It is never unloaded: NVRTC registers handlers that run at the end of the process.
         let table = Table::of(&ManuallyDrop::new(library))?;
         let mut version = (0, 0);
@@ -180,7 +180,7 @@ impl Table {
                 // SAFETY: the field's type is the function's signature in nvrtc.h, unchanged since CUDA 11.1, and the
                 // library is never unloaded.
                 *unsafe { library.get($name) }
-                    .map_err(|cause| format!("it is no NVRTC of CUDA 11.1 or later: {}", reason(cause)))?
+                    .map_err(|cause| format!("it is no NVRTC of CUDA 11.1 or later: {}", loader_reason(cause)))?
             };
         }
         Ok(Table {
@@ -193,9 +193,4 @@ impl Table {
             log: (symbol!("nvrtcGetProgramLogSize"), symbol!("nvrtcGetProgramLog")),
         })
     }
-}
-
-/// What really went wrong: the error's own text only says that loading failed.
-fn reason(error: libloading::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }

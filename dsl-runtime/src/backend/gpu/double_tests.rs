@@ -8,10 +8,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process, ptr, slice};
 
+use polyhalo_codegen::offline::programs::Environment;
 use polyhalo_codegen::offline::require;
 
 use super::driver::{Address, Architecture, Driver, End, Event, Failure, Function, Image, Kind, Module, Side, Stream};
-use super::library::{self, Environment};
+use super::library;
 use super::{cuda, hip};
 
 /// What the vendors' doubles differ in.

@@ -4,22 +4,14 @@
 //! says to do without the driver; empty is the same as unset.
 
 use std::collections::BTreeMap;
-use std::error::Error;
-use std::ffi::{OsString, c_void};
+use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use libloading::Library;
+use polyhalo_codegen::offline::programs::{Environment, Named, loader_reason};
 
 use super::driver::{Failure, Kind};
-
-/// Where variables are read from: the process's own, or a test's.
-pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
-
-/// The variables of this process.
-pub(super) fn process_environment(variable: &str) -> Option<OsString> {
-    std::env::var_os(variable)
-}
 
 /// How one driver's library is found.
 #[derive(Clone, Copy, Debug)]
@@ -56,10 +48,9 @@ impl Search {
         if cfg!(all(unix, target_feature = "crt-static")) {
             return Err(format!("a statically linked program can't load {driver} (build it without +crt-static)"));
         }
-        let set = |variable: &str| environment(variable).filter(|value| !value.is_empty());
-        match set(variable).map(PathBuf::from) {
-            Some(value) if value == Path::new("off") => Err(format!("{variable} turns {driver} off")),
-            Some(folder) if folder.is_dir() => {
+        match Named::read(environment, variable) {
+            Named::Off => Err(format!("{variable} turns {driver} off")),
+            Named::At(folder) if folder.is_dir() => {
                 let files = self.in_folders(self.inside.iter().map(|inside| folder.join(inside)));
                 if files.is_empty() {
                     let (folder, name) = (folder.display(), self.names[0]);
@@ -68,13 +59,16 @@ impl Search {
                 Ok(Candidates::Named(files))
             }
             // The loader looks for a bare name in its own folders: what is named here is a file.
-            Some(file) => match file.canonicalize() {
+            Named::At(file) => match file.canonicalize() {
                 Ok(file) => Ok(Candidates::Named(vec![file])),
                 Err(_) if file.components().count() == 1 => Ok(Candidates::Named(vec![file])),
                 Err(cause) => Err(format!("{variable} names {}, which can't be read: {cause}", file.display())),
             },
-            None => {
-                let home = |&(home, inside): &(&str, &str)| Some(Path::new(&set(home)?).join(inside));
+            Named::Unset => {
+                let home = |&(home, inside): &(&str, &str)| {
+                    let folder = environment(home).filter(|folder| !folder.is_empty())?;
+                    Some(Path::new(&folder).join(inside))
+                };
                 let mut files = self.in_folders(self.homes.iter().filter_map(home));
                 files.extend(self.names.iter().map(PathBuf::from));
                 files.extend(self.in_folders(self.folders.iter().map(PathBuf::from)));
@@ -129,11 +123,8 @@ fn is_absent(file: &Path, reason: &str) -> bool {
 /// A library, which stays loaded: drivers start threads and keep state, and unloading them again is what breaks.
 pub(super) fn load(file: &Path) -> Result<&'static Library, String> {
     // SAFETY: loading a vendor's driver library runs its initialisers, which is what every user of the driver does first.
-    match unsafe { Library::new(file) } {
-        Ok(library) => Ok(Box::leak(Box::new(library))),
-        // The loader's own words are the cause.
-        Err(error) => Err(error.source().map_or_else(|| error.to_string(), ToString::to_string)),
-    }
+    let library = unsafe { Library::new(file) }.map_err(loader_reason)?;
+    Ok(Box::leak(Box::new(library)))
 }
 
 /// The address of an entry point.

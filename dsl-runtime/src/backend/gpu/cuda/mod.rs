@@ -17,12 +17,13 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use cudarc::driver::sys::{CUdevice, CUdevice_attribute, CUevent, CUfunction, CUgraphExec, CUmodule, CUstream};
+use polyhalo_codegen::offline::programs::{Environment, process_environment};
 
 use super::driver::{
     Address, Architecture, Called, Card, Driver, End, Event, Failure, Function, Graph, Image, Kind, Module, Stream,
     Uses,
 };
-use super::library::{self, Candidates, Environment, Found, Search, process_environment, unasked};
+use super::library::{self, Candidates, Found, Search, unasked};
 use crate::placement::pci_address;
 use context::Slot;
 use entries::Entries;

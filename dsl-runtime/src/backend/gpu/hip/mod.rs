@@ -16,11 +16,13 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::OnceLock;
 
+use polyhalo_codegen::offline::programs::{Environment, process_environment};
+
 use super::driver::{
     Address, Architecture, Called, Card, Driver, End, Event, Failure, Function, Graph, Image, Kind, Module, Stream,
     Uses,
 };
-use super::library::{self, Environment, Found, Search, process_environment, unasked};
+use super::library::{self, Found, Search, unasked};
 use crate::placement::pci_address;
 use entries::Entries;
 

@@ -1,6 +1,5 @@
 //! The hiprtc library itself: loading it, its entry points, and one program in its hands. Only the child does this.
 
-use std::error::Error;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
@@ -8,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::time::UNIX_EPOCH;
 
+use polyhalo_codegen::offline::programs::loader_reason;
 use polyhalo_codegen::offline::{Outcome, processes};
 
 use super::Hiprtc;
@@ -43,7 +43,7 @@ impl Library {
     fn load(path: &Path) -> Result<Library, String> {
         // SAFETY: loading runs the library's initialisers, in a process that has nothing else to do; a file that is no
         // library is refused by the loader.
-        let library = unsafe { libloading::Library::new(path) }.map_err(reason)?;
+        let library = unsafe { libloading::Library::new(path) }.map_err(loader_reason)?;
         // It is never unloaded: the process ends without it.
         Ok(Library { path: path.to_owned(), table: Table::of(&ManuallyDrop::new(library))? })
     }
@@ -203,7 +203,7 @@ impl Table {
             ($name:literal) => {
                 // SAFETY: the field's type is the function's signature in hiprtc.h, the same since ROCm 3, and the library
                 // is never unloaded.
-                *unsafe { library.get($name) }.map_err(|cause| format!("it has no hiprtc: {}", reason(cause)))?
+                *unsafe { library.get($name) }.map_err(|cause| format!("it has no hiprtc: {}", loader_reason(cause)))?
             };
         }
         Ok(Table {
@@ -216,9 +216,4 @@ impl Table {
             log: (symbol!("hiprtcGetProgramLogSize"), symbol!("hiprtcGetProgramLog")),
         })
     }
-}
-
-/// What really went wrong: the error's own text only says that loading failed.
-fn reason(error: libloading::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
