@@ -136,34 +136,27 @@ fn verdicts(options: &Options, scratch: &Path, expected: &Path) -> Outcome<Vec<V
 
 fn tasks(options: &Options, scratch: &Path, expected: &Path) -> Vec<Task> {
     let mut tasks = Vec::new();
-    for &count in &options.subdomains {
-        let devices = format!("{}:1x{count}", options.devices);
-        for exchange in Exchange::ALL {
-            if exchange == Exchange::Auto || (count == 1 && exchange != Exchange::Synchronous) {
-                continue;
-            }
-            let (shape, wide) = SHAPES[tasks.len() / (EXAMPLES.len() + 1) % SHAPES.len()];
-            let command = |name: &str, arguments: &[&str]| {
-                let mut command = Command::new(options.programs.join(name));
-                command.env("POLYHALO_SHAPE", shape).env("POLYHALO_WIDE", wide);
-                command.args(arguments).args(["--devices", &devices, "--exchange", &exchange.to_string()]);
-                command
-            };
-            let task = |name: &str, command, compared| Task {
-                name: name.into(),
-                devices: devices.clone(),
-                exchange,
-                command,
-                compared,
-            };
-            for (name, arguments) in EXAMPLES {
-                tasks.push(task(name, command(name, &[arguments, &["--verify", "--json"]].concat()), None));
-            }
-            let folder = scratch.join(format!("{count}-{exchange}").replace(':', "-"));
-            let mut cases = command("cases", &["all"]);
-            cases.arg("--dump").arg(&folder);
-            tasks.push(task("cases", cases, Some([folder, expected.to_owned()])));
+    for ((count, devices, exchange), (shape, wide)) in options.ways().into_iter().zip(SHAPES.into_iter().cycle()) {
+        let command = |name: &str, arguments: &[&str]| {
+            let mut command = Command::new(options.programs.join(name));
+            command.env("POLYHALO_SHAPE", shape).env("POLYHALO_WIDE", wide);
+            command.args(arguments).args(["--devices", &devices, "--exchange", &exchange.to_string()]);
+            command
+        };
+        let task = |name: &str, command, compared| Task {
+            name: name.into(),
+            devices: devices.clone(),
+            exchange,
+            command,
+            compared,
+        };
+        for (name, arguments) in EXAMPLES {
+            tasks.push(task(name, command(name, &[arguments, &["--verify", "--json"]].concat()), None));
         }
+        let folder = scratch.join(format!("{count}-{exchange}").replace(':', "-"));
+        let mut cases = command("cases", &["all"]);
+        cases.arg("--dump").arg(&folder);
+        tasks.push(task("cases", cases, Some([folder, expected.to_owned()])));
     }
     tasks
 }

@@ -133,19 +133,11 @@ pub(crate) fn sizes(options: &Options) -> Outcome<Section> {
 pub(crate) fn strategies(options: &Options) -> Outcome<Section> {
     let n = options.n.first().copied().unwrap_or(512);
     let (mut rows, mut all): (_, Vec<Value>) = (Vec::new(), Vec::new());
-    for &count in &options.subdomains {
-        let devices = format!("{}:1x{count}", options.devices);
-        for exchange in Exchange::ALL {
-            if exchange == Exchange::Auto || (count == 1 && exchange != Exchange::Synchronous) {
-                continue;
-            }
-            let subject = Subject::new(&devices, n, &How { exchange, ..How::default() })?;
-            let speeds = subject.speeds(options.reps.min(3))?;
-            rows.push(vec![count.to_string(), exchange.to_string(), text(&speeds, 2)]);
-            all.push(json!({
-                "subdomains": count, "exchange": exchange.to_string(), "n": n, "gpts_per_second": speeds,
-            }));
-        }
+    for (count, devices, exchange) in options.ways() {
+        let subject = Subject::new(&devices, n, &How { exchange, ..How::default() })?;
+        let speeds = subject.speeds(options.reps.min(3))?;
+        rows.push(vec![count.to_string(), exchange.to_string(), text(&speeds, 2)]);
+        all.push(json!({ "subdomains": count, "exchange": exchange.to_string(), "n": n, "gpts_per_second": speeds }));
     }
     let table = markdown(&["subdomains", "exchange", "GPts/s"], &rows);
     let markdown = format!("## Strategies, heat n = {n} on one card\n\n{table}");

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
+use polyhalo::Exchange;
 use polyhalo::devices::{self, inventory};
 use serde_json::{Value, json};
 
@@ -50,6 +51,17 @@ struct Options {
     /// Where to write `NAME.json` and `NAME.md`.
     #[arg(long, value_name = "NAME", default_value = "gpu-check")]
     out: PathBuf,
+}
+
+impl Options {
+    /// Every number of subdomains on one card, with the description of the devices, and every strategy for several of them.
+    fn ways(&self) -> Vec<(usize, String, Exchange)> {
+        let strategies = Exchange::ALL.into_iter().filter(|exchange| *exchange != Exchange::Auto);
+        let ways = self.subdomains.iter().flat_map(|&count| strategies.clone().map(move |exchange| (count, exchange)));
+        // A single one exchanges nothing.
+        let ways = ways.filter(|&(count, exchange)| count > 1 || exchange == Exchange::Synchronous);
+        ways.map(|(count, exchange)| (count, format!("{}:1x{count}", self.devices), exchange)).collect()
+    }
 }
 
 fn main() -> ExitCode {
